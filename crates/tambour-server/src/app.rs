@@ -27,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
 use crate::rotation::Rotation;
-use crate::store::{MessageRow, Store, Usage};
+use crate::store::{MessageRow, RunKind, Store, Usage};
 use crate::streams::Streams;
 use crate::telemetry::Traces;
 use crate::tools::{Desks, Schemas, Webhooks};
@@ -161,14 +161,10 @@ pub(crate) struct Running {
 struct OwnedRun {
     owner: String,
     live: Arc<Live>,
-    /// Present for a turn.
-    turn: Option<TurnOf>,
-}
-
-/// The place of a turn.
-struct TurnOf {
-    dialogue: String,
-    /// Those before it are over.
+    kind: RunKind,
+    /// Its conversation or dialogue.
+    conversation: String,
+    /// Those before it are over; known of a turn.
     reached: bool,
 }
 
@@ -183,8 +179,7 @@ impl RunningTurn {
     pub(crate) fn begin(app: &Arc<App>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let most = app.loaded().config.max_running;
         let live = Live::new(ids::new("turn"));
-        let turn = Some(TurnOf { dialogue: dialogue.to_owned(), reached: false });
-        let added = app.live.insert(OwnedRun { owner: owner.to_owned(), live: live.clone(), turn }, most);
+        let added = app.live.insert((owner, dialogue), RunKind::Turn, live.clone(), most);
         added.then(|| RunningTurn { app: app.clone(), live })
     }
 
@@ -196,7 +191,7 @@ impl RunningTurn {
     /// Those before it are over.
     pub(crate) fn reached(&self) {
         let mut by_id = self.app.live.lock();
-        if let Some(turn) = by_id.get_mut(&self.live.id).and_then(|run| run.turn.as_mut()) {
+        if let Some(turn) = by_id.get_mut(&self.live.id) {
             turn.reached = true;
         }
     }
@@ -210,55 +205,65 @@ impl Drop for RunningTurn {
 }
 
 impl Running {
-    /// Adds a message of an owner, unless that one has `most` already.
-    pub(crate) fn add(&self, owner: &str, live: Arc<Live>, most: usize) -> bool {
-        self.insert(OwnedRun { owner: owner.to_owned(), live, turn: None }, most)
+    /// Adds a message of an owner's conversation, unless the owner has `most` already.
+    pub(crate) fn add(&self, owner: &str, conversation: &str, live: Arc<Live>, most: usize) -> bool {
+        self.insert((owner, conversation), RunKind::Message, live, most)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert(&self, run: OwnedRun, most: usize) -> bool {
+    fn insert(
+        &self,
+        (owner, conversation): (&str, &str),
+        kind: RunKind,
+        live: Arc<Live>,
+        most: usize,
+    ) -> bool {
         let mut by_id = self.lock();
-        if by_id.len() >= most && by_id.values().filter(|other| other.owner == run.owner).count() >= most {
+        if by_id.len() >= most && by_id.values().filter(|other| other.owner == owner).count() >= most {
             return false;
         }
-        by_id.insert(run.live.id.clone(), run);
+        let (owner, conversation) = (owner.to_owned(), conversation.to_owned());
+        by_id.insert(live.id.clone(), OwnedRun { owner, live, kind, conversation, reached: false });
         true
     }
 
     /// The running message of that id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.lock();
-        by_id.get(id).filter(|run| run.turn.is_none()).map(|run| run.live.clone())
+        by_id.get(id).filter(|run| run.kind == RunKind::Message).map(|run| run.live.clone())
     }
 
     /// The running turn of that id.
     pub(crate) fn get_turn(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.lock();
-        by_id.get(id).filter(|run| run.turn.is_some()).map(|run| run.live.clone())
+        by_id.get(id).filter(|run| run.kind == RunKind::Turn).map(|run| run.live.clone())
     }
 
     /// The messages that are running.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        self.lock().values().filter(|run| run.turn.is_none()).map(|run| run.live.clone()).collect()
+        self.those(|run| run.kind == RunKind::Message)
     }
 
-    /// The turn of a dialogue that is running, and one before it that is about to be removed.
+    /// The messages of a conversation that are running, those that wait in its line and those that are about to begin too.
+    pub(crate) fn messages(&self, conversation: &str) -> Vec<Arc<Live>> {
+        self.those(|run| run.kind == RunKind::Message && run.conversation == conversation)
+    }
+
+    /// The turn of a dialogue that is running, and those before it that are about to be removed.
     pub(crate) fn reached(&self, dialogue: &str) -> Vec<Arc<Live>> {
-        self.turns_that(|turn| turn.reached && turn.dialogue == dialogue)
+        self.those(|run| run.kind == RunKind::Turn && run.conversation == dialogue && run.reached)
     }
 
     /// The turns of a dialogue, those that wait in its line too.
     pub(crate) fn turns(&self, dialogue: &str) -> Vec<Arc<Live>> {
-        self.turns_that(|turn| turn.dialogue == dialogue)
+        self.those(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
     }
 
-    fn turns_that(&self, fits: impl Fn(&TurnOf) -> bool) -> Vec<Arc<Live>> {
-        let by_id = self.lock();
-        let turns = by_id.values().filter(|run| run.turn.as_ref().is_some_and(&fits));
-        turns.map(|run| run.live.clone()).collect()
+    fn those(&self, fit: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<Live>> {
+        self.lock().values().filter(|run| fit(run)).map(|run| run.live.clone()).collect()
     }
 
     /// Removes a message that has ended.
@@ -363,6 +368,14 @@ impl App {
     pub(crate) fn own(&self) -> Own {
         let config = &self.loaded().config;
         Own::new(&config.limits, &config.tools, &self.settings())
+    }
+
+    /// Cancels what runs, and waits until it has ended.
+    pub(crate) async fn end(&self, runs: Vec<Arc<Live>>) {
+        runs.iter().for_each(|live| live.cancel.cancel());
+        for live in runs {
+            live.ended().await;
+        }
     }
 
     /// Cancels the running messages whose rows fit, and waits until they have ended.

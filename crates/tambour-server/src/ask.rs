@@ -87,10 +87,15 @@ struct Admission<'a> {
 
 impl<'a> Admission<'a> {
     /// Takes it, or refuses the message.
-    fn take(app: &'a App, caller: &'a Caller, live: Arc<Live>) -> Result<Admission<'a>, Problem> {
+    fn take(
+        app: &'a App,
+        caller: &'a Caller,
+        conversation: &str,
+        live: Arc<Live>,
+    ) -> Result<Admission<'a>, Problem> {
         app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
         let most = app.loaded().config.max_running;
-        if !app.live.add(&caller.owner, live.clone(), most) {
+        if !app.live.add(&caller.owner, conversation, live.clone(), most) {
             app.quotas.give_back(&caller.key, &caller.limits);
             Metrics::count(&app.metrics.limited);
             let detail = format!("{most} messages of this key are running; wait until one has ended");
@@ -126,7 +131,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let live = Live::new(row.id.clone());
     // The first reader is there before the run begins, so that its going away is noticed.
     let reading = asked.read.then(|| live.read());
-    let mut admission = Admission::take(app, &asked.caller, live.clone())?;
+    let mut admission = Admission::take(app, &asked.caller, &row.conversation_id, live.clone())?;
     let (instead, turn) = asked.instead.unzip();
     // Before the model is asked: what cannot be kept is not begun.
     let started = Instant::now();

@@ -5,12 +5,36 @@ use std::time::Duration;
 
 use crate::app::App;
 
-/// Pause before a task that panicked is begun again; doubled each time it panics soon after.
+/// First pause before a task that panicked is begun again.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Time of running after which a panic counts as the first one.
+/// Time of running after which an end counts as the first one.
 const WELL: Duration = Duration::from_secs(60);
+
+/// Pauses before what has ended too early is begun again: doubled each time, up to the longest one, and the first one again behind one
+/// that ran well.
+pub(crate) struct Pauses {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn new(first: Duration, longest: Duration) -> Pauses {
+        Pauses { first, longest, next: first }
+    }
+
+    /// The pause behind something that ran so long.
+    pub(crate) fn behind(&mut self, ran: Duration) -> Duration {
+        if ran > WELL {
+            self.next = self.first;
+        }
+        let pause = self.next;
+        self.next = (pause * 2).min(self.longest);
+        pause
+    }
+}
 
 /// Runs a task until it ends by itself, which it does when the server stops. After a panic it is begun again.
 pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
@@ -18,7 +42,7 @@ pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
     name: &'static str,
     task: impl Fn(Arc<App>) -> F,
 ) {
-    let mut pause = PAUSE;
+    let mut pauses = Pauses::new(PAUSE, LONGEST);
     loop {
         let begun = tokio::time::Instant::now();
         let Err(error) = tokio::spawn(task(app.clone())).await else { return };
@@ -27,15 +51,26 @@ pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
             return;
         }
         app.metrics.panicked(name);
-        if begun.elapsed() > WELL {
-            pause = PAUSE;
-        }
+        let pause = pauses.behind(begun.elapsed());
         let again_ms = pause.as_millis();
         tracing::error!(task = name, again_ms, "a task of the server panicked; it is begun again");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = app.closing.cancelled() => return,
         }
-        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest_and_begin_again_behind_one_that_ran_well() {
+        let ms = Duration::from_millis;
+        let mut pauses = Pauses::new(ms(100), ms(500));
+        let short: Vec<Duration> = (0..5).map(|_| pauses.behind(ms(1))).collect();
+        assert_eq!(short, [ms(100), ms(200), ms(400), ms(500), ms(500)]);
+        assert_eq!((pauses.behind(WELL + ms(1)), pauses.behind(ms(1))), (ms(100), ms(200)));
     }
 }

@@ -66,20 +66,30 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
 /// Deletes dialogues whose time is over, but those in which a turn runs; whether there were some.
 async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
     let mut some = false;
-    for id in app.store.expired_dialogues(retention).await? {
-        if app.closing.is_cancelled() {
-            break;
+    let (by_time, by_size) =
+        (Retention { bytes: None, ..retention }, Retention { before: None, ..retention });
+    for retention in [by_time, by_size] {
+        for id in app.store.expired_dialogues(retention).await? {
+            fail::point("sweep.listed");
+            if app.closing.is_cancelled() {
+                return Ok(some);
+            }
+            // No turn goes on meanwhile, so that none ends between the look at the dialogue and its deletion.
+            let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+            fail::point("sweep.dialogue");
+            // One that has begun is not overlooked, and none begins behind this.
+            if is_over(app, &id, retention).await? && app.store.close_idle(&id) {
+                tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
+                app.store.delete_dialogue(&id).await?;
+                some = true;
+            }
         }
-        let Place::Free(_turn) = app.turns.queue(&id) else { continue };
-        // A turn counts as running before it begins: none that began before is overlooked, and none begins behind it.
-        app.store.close_conversation(&id);
-        if !app.live.turns(&id).is_empty() {
-            app.store.reopen_conversation(&id);
-            continue;
-        }
-        tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
-        app.store.delete_dialogue(&id).await?;
-        some = true;
     }
     Ok(some)
+}
+
+/// Whether the time of a dialogue is still over: it may have gone on since it was listed.
+async fn is_over(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
+    let Some(before) = retention.before else { return Ok(true) };
+    Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))
 }

@@ -166,8 +166,8 @@ pub(super) async fn remove(
     app.undisturbed(async move {
         // From here on nothing begins in it.
         work.store.close_conversation(&id);
-        // What cannot be ended is fenced by the deletion, which opens the conversation again if it fails.
-        let _ = work.end_all(|row| row.conversation_id == id).await;
+        // Without the database: what runs has its end, also if the deletion fails and the conversation is open again.
+        work.end(work.live.messages(&id)).await;
         work.store.delete_conversation(&id).await?;
         work.claims.forget(Some(&id));
         work.deleted.notify_one();

@@ -27,6 +27,7 @@ use super::versions::{owned as document, text};
 use crate::app::{App, RunningTurn};
 use crate::dialogues::{self, Admission, Asking, Guard, Input, Origin, Outlet, Run};
 use crate::drive::close_in_time;
+use crate::fail;
 use crate::ids;
 use crate::live::Reading;
 use crate::metrics::Metrics;
@@ -244,11 +245,7 @@ pub(super) async fn remove(
     app.undisturbed(async move {
         // From here on nothing begins in it; what runs is cancelled, and so is what waits.
         work.store.close_conversation(&id);
-        let turns = work.live.turns(&id);
-        turns.iter().for_each(|live| live.cancel.cancel());
-        for live in turns {
-            live.ended().await;
-        }
+        work.end(work.live.turns(&id)).await;
         work.store.delete_dialogue(&id).await?;
         work.claims.forget(Some(&id));
         work.deleted.notify_one();
@@ -264,7 +261,9 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     owned(&app, &caller, &id).await?;
-    let turns = app.live.reached(&id);
+    let mut turns = app.live.reached(&id);
+    // One that has its end is about to leave.
+    turns.retain(|live| !live.has_ended());
     if turns.is_empty() {
         // Read now: a turn may have ended a moment ago.
         let status = owned(&app, &caller, &id).await?.status;
@@ -455,6 +454,7 @@ async fn drive(
         tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
         Err(Problem::internal())
     });
+    fail::point("turn.over");
     let Err(problem) = came else { return came };
     outlet.refuse(&problem);
     match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {

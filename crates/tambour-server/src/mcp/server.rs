@@ -16,6 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::connect::{Connection, NoConnection};
 use super::{Bounds, Listed, offered, result};
 use crate::config::McpConfig;
+use crate::fail;
+use crate::supervise::Pauses;
 use crate::tools::Trouble;
 
 /// The pause behind the first failure, and the shortest time between two attempts.
@@ -176,17 +178,24 @@ impl Server {
 
 /// Keeps a connection until it is left; after a panic it is made again.
 async fn kept(shared: Arc<Shared>) {
+    let mut pauses = Pauses::new(PAUSE, LONGEST);
     loop {
+        let began = Instant::now();
         let Err(error) = tokio::spawn(shared.clone().keep()).await else { return };
         if !error.is_panic() {
             // The runtime ends.
             return;
         }
         shared.state.send_replace(State::Down);
-        tracing::error!(mcp = shared.name, "the connection to an MCP server panicked; it is made again");
-        tokio::select! {
-            () = shared.leaving.cancelled() => return,
-            () = sleep(PAUSE) => {}
+        let pause = pauses.behind(began.elapsed());
+        let again_ms = pause.as_millis();
+        tracing::error!(
+            mcp = shared.name,
+            again_ms,
+            "the connection to an MCP server panicked; it is made again"
+        );
+        if !shared.rested(began, pause).await {
+            return;
         }
     }
 }
@@ -225,7 +234,7 @@ impl Shared {
 
     /// Stays connected until it is left.
     async fn keep(self: Arc<Shared>) {
-        let mut pause = PAUSE;
+        let mut pauses = Pauses::new(PAUSE, LONGEST);
         loop {
             let began = Instant::now();
             let opened = tokio::select! {
@@ -240,15 +249,19 @@ impl Shared {
                     self.state.send_replace(State::Down);
                 }
             }
-            if began.elapsed() > LONGEST {
-                pause = PAUSE;
+            if !self.rested(began, pauses.behind(began.elapsed())).await {
+                break;
             }
-            tokio::select! {
-                () = self.leaving.cancelled() => break,
-                () = sleep(pause) => {}
-                () = async { self.wanted.notified().await; sleep_until(began + PAUSE).await } => {}
-            }
-            pause = (pause * 2).min(LONGEST);
+        }
+    }
+
+    /// Waits for the next attempt behind one that began then: for a pause, which ends when somebody needs a connection. `false` if the
+    /// server is left.
+    async fn rested(&self, began: Instant, pause: Duration) -> bool {
+        tokio::select! {
+            () = self.leaving.cancelled() => false,
+            () = sleep(pause) => true,
+            () = async { self.wanted.notified().await; sleep_until(began + PAUSE).await } => true,
         }
     }
 
@@ -258,8 +271,14 @@ impl Shared {
             Connection::open(&self.name, &self.given, self.key.as_deref(), self.bounds.result).await?;
         // Lists are asked for when they changed.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
-        self.set_listed(offered::list(&self.name, &self.given, connection.service.peer()).await?);
+        self.set_listed(self.list(connection.service.peer()).await?);
         Ok(connection)
+    }
+
+    /// Asks for the tools.
+    async fn list(&self, peer: &Peer<RoleClient>) -> Result<Vec<Listed>, NoConnection> {
+        fail::point("mcp");
+        offered::list(&self.name, &self.given, peer).await
     }
 
     /// Lets calls use a connection until it ends.
@@ -293,7 +312,7 @@ impl Shared {
                 () = self.doubted.notified() => true,
             };
             let began = Instant::now();
-            let listed = timeout(self.bounds.time, offered::list(&self.name, &self.given, peer)).await;
+            let listed = timeout(self.bounds.time, self.list(peer)).await;
             if doubted && !matches!(listed, Ok(Ok(_))) {
                 return;
             }

@@ -29,8 +29,8 @@ pub trait Deletion: Send + Sync {
     /// Lets no message begin in a conversation, or turn in a dialogue, from now on, until it is deleted.
     fn close_conversation(&self, id: &str);
 
-    /// Lets messages and turns begin in it again: it is not deleted after all.
-    fn reopen_conversation(&self, id: &str);
+    /// The same, in one step with a look at what runs: where something has begun and is not over, nothing changes. Whether it is closed.
+    fn close_idle(&self, id: &str) -> bool;
 
     /// Deletes a conversation with all its messages. What begins in it meanwhile is refused, and what still runs is fenced: it
     /// does not come back. When it fails, messages may begin in it again.

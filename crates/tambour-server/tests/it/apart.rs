@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -34,6 +35,16 @@ impl Apart {
         Apart::in_folder(folder, mock, false, true)
     }
 
+    /// One with more of a configuration: `days` that things are kept, MCP servers by name (`mcp`). It is held at some points.
+    pub(crate) fn with(mock: &Mock, more: &Value, held: &[&str]) -> Apart {
+        let folder = Folder::new();
+        folder.file("more.json", &more.to_string());
+        for point in held {
+            folder.file(&format!("hold.{point}"), "");
+        }
+        Apart::in_folder(folder, mock, false, false)
+    }
+
     fn in_folder(folder: Folder, mock: &Mock, content: bool, durable: bool) -> Apart {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -52,9 +63,43 @@ impl Apart {
         Apart { server: Tambour::remote(folder, address.expect("it listens")), child }
     }
 
-    /// No conversation is made from now on, until the file is removed.
-    pub(crate) fn hold_conversations(&self) -> PathBuf {
-        self.server.folder.file("hold.conversation.before", "")
+    /// Whatever comes to that fail point waits there from now on, until it is let go.
+    pub(crate) fn hold(&self, point: &str) {
+        self.server.folder.file(&format!("hold.{point}"), "");
+    }
+
+    /// Waits until something waits at a fail point.
+    pub(crate) async fn until_held(&self, point: &str) {
+        self.until_many_held(point, 1).await;
+    }
+
+    /// Waits until so many wait at a fail point.
+    pub(crate) async fn until_many_held(&self, point: &str, many: usize) {
+        self.until_held_are(point, |held| held >= many).await;
+    }
+
+    /// Lets go of what waits at a fail point, and waits until it has gone on.
+    pub(crate) async fn let_go(&self, point: &str) {
+        std::fs::remove_file(self.server.folder.0.join(format!("hold.{point}"))).unwrap();
+        self.until_held_are(point, |held| held == 0).await;
+    }
+
+    async fn until_held_are(&self, point: &str, fits: impl Fn(usize) -> bool) {
+        let of_point = |name: &str| {
+            name.strip_prefix("held.")
+                .and_then(|name| name.split_once('.'))
+                .is_some_and(|(_, of)| of == point)
+        };
+        let held = || {
+            let files = std::fs::read_dir(&self.server.folder.0).unwrap().map(Result::unwrap);
+            files.filter(|file| of_point(&file.file_name().to_string_lossy())).count()
+        };
+        crate::server::within(async {
+            while !fits(held()) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
     }
 
     /// Whatever comes to that fail point panics from now on, until the file is removed.
@@ -107,23 +152,37 @@ impl Drop for Apart {
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
+/// Points at which a test may hold the server.
+const HELD: [&str; 6] =
+    ["conversation.before", "deletion.after", "sweep", "sweep.dialogue", "sweep.listed", "turn.over"];
+
+fn folder_of() -> &'static PathBuf {
+    FOLDER.get().expect("it is set before anything runs")
+}
+
 fn hold(point: &'static str) {
-    let folder = FOLDER.get().expect("it is set before anything runs");
-    if point == "conversation.before" {
+    let folder = folder_of();
+    if HELD.contains(&point) {
         let file = folder.join(format!("hold.{point}"));
-        // Other tasks of this thread go on in another one.
-        tokio::task::block_in_place(|| {
-            while file.exists() {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-        });
+        if file.exists() {
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            let held = folder.join(format!("held.{}.{point}", NEXT.fetch_add(1, Ordering::Relaxed)));
+            std::fs::write(&held, "").unwrap();
+            // Other tasks of this thread go on in another one.
+            tokio::task::block_in_place(|| {
+                while file.exists() {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            });
+            std::fs::remove_file(held).unwrap();
+        }
     }
     if point == "sync.before" && folder.join("slow").exists() {
         std::thread::sleep(std::time::Duration::from_millis(60));
     }
     if matches!(
         point,
-        "run.end" | "record.before" | "turn" | "sweep" | "watch" | "checkpoint" | "sync.before"
+        "run.end" | "record.before" | "turn" | "sweep" | "watch" | "checkpoint" | "sync.before" | "mcp"
     ) {
         assert!(!folder.join(format!("panic.{point}")).exists(), "`{point}` panics");
     }
@@ -145,6 +204,11 @@ fn child() {
     config.log_content = parts[1] == "true";
     config.durable = parts[2] == "true";
     config.log_json = true;
+    if let Ok(more) = std::fs::read_to_string(folder_of().join("more.json")) {
+        let more: Value = serde_json::from_str(&more).unwrap();
+        config.retention.days = serde_json::from_value(more["days"].clone()).unwrap();
+        config.mcp = serde_json::from_value(more["mcp"].clone()).unwrap_or_default();
+    }
     tambour_server::logs::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -193,7 +257,7 @@ async fn the_log_has_no_prompts_and_no_keys_unless_asked() {
 }
 
 /// Lines of a log, when one of them says that.
-async fn lines(apart: &Apart, awaited: &str) -> Vec<Value> {
+pub(crate) async fn lines(apart: &Apart, awaited: &str) -> Vec<Value> {
     let file = apart.server.folder.0.join("log");
     crate::server::within(async {
         loop {

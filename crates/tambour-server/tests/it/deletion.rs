@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::mock::{Gate, Mock, Step, delta, finish};
-use crate::server::{Folder, Tambour, config};
+use crate::server::{Folder, Tambour, config, within};
 
 /// Words that stand nowhere else.
 const ASKED: &str = "quixotic-zephyr-asked";
@@ -200,4 +202,53 @@ async fn dialogues_whose_time_is_over_go() {
     gone(&server.folder, SAID).await;
     gone(&server.folder, ASKED).await;
     assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 404);
+}
+
+/// A connection to the database of a server that runs.
+async fn database(server: &Tambour) -> SqliteConnection {
+    let file = server.folder.0.join("data").join("tambour.sqlite");
+    let options = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(10));
+    options.connect().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_cannot_be_deleted_stays_open() {
+    let mock = Mock::start(vec![reply(SAID), vec![delta(SAID), Step::Stall], reply(SAID)]).await;
+    let server = server(&mock, |_| {}).await;
+    let mut database = database(&server).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
+    let posted = async || {
+        let made = server.post("/api/v1/messages", &ask(&conversation, "x")).await;
+        assert_eq!(made.status, 202, "{}", made.text);
+        made.json["message_id"].as_str().unwrap().to_owned()
+    };
+    let refused_by = async |database: &mut SqliteConnection, refuse, allow| {
+        // What was written is in the database, and nowhere else.
+        assert_eq!(server.get("/readyz").await.status, 200);
+        sqlx::query(refuse).execute(&mut *database).await.unwrap();
+        let failed = server.call("delete", &path, None).await;
+        assert!(matches!(failed.status, 500 | 503), "{}: {}", failed.status, failed.text);
+        sqlx::query(allow).execute(&mut *database).await.unwrap();
+        // What could not be written is.
+        within(async { while server.get("/readyz").await.status != 200 {} }).await;
+    };
+    // The database refuses the deletion.
+    let id = posted().await;
+    server.ended(&id).await;
+    let refuse =
+        "create trigger refuses before delete on conversations begin select raise(abort, 'refused'); end";
+    refused_by(&mut database, refuse, "drop trigger refuses").await;
+    // It cannot be asked what runs, either; that has its end all the same.
+    let id = posted().await;
+    mock.until(|calls| calls.begun == 2).await;
+    let (refuse, allow) = ("alter table messages rename to away", "alter table away rename to messages");
+    refused_by(&mut database, refuse, allow).await;
+    mock.until(|calls| calls.deserted == 1).await;
+    assert_eq!(server.ended(&id).await["status"], "cancelled");
+    let id = posted().await;
+    assert_eq!(server.ended(&id).await["status"], "completed");
+    assert_eq!(server.call("delete", &path, None).await.status, 204);
+    let refused = server.post("/api/v1/messages", &ask(&conversation, "x")).await;
+    assert_eq!((refused.status, refused.problem()), (404, "not_found"));
 }

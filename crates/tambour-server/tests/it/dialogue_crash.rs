@@ -5,7 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use tambour_server::store::{
+    Acquired, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
+};
 
+use crate::client::{Stream, names};
 use crate::dialogues::{answer, script};
 use crate::server::{Folder, Tambour, config};
 
@@ -162,4 +166,51 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
     assert!(died > 20, "{died}");
     // A call in which the server died is in the trace.
     assert!(in_calls > 4, "{in_calls}"); // S-096
+}
+
+/// What is left of a turn whose log has its end, where what came of it is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
+    let server = serve(Folder::new()).await;
+    let dialogue = crate::dialogues::started(&server, &["{type: ai_say, content: x}"]).await;
+    let folder = server.stopped().await;
+    let store = SqliteStore::open(&folder.0.join("data").join("tambour.sqlite"), false).await.unwrap();
+    let ends = [
+        ("completed", r#"{"finish_reason":"stop"}"#),
+        ("error", r#"{"code":"internal_error","message":"m"}"#),
+    ];
+    for (at, (name, data)) in ends.into_iter().enumerate() {
+        let row = MessageRow {
+            id: format!("turn_{at}"),
+            conversation_id: dialogue.clone(),
+            request_id: "req".to_owned(),
+            owner: "local".to_owned(),
+            created: "2026-01-01T00:00:00.000Z".to_owned(),
+            status: "running".to_owned(),
+            request: "{}".to_owned(),
+            kind: RunKind::Turn,
+            ..MessageRow::default()
+        };
+        let Ok(Acquired::Begun { mut lease, .. }) = store.acquire(NewRun { row, ..NewRun::default() }).await
+        else {
+            panic!("it begins")
+        };
+        let mut log = Batch::new(1);
+        log.event("final_delta", |out| out.extend_from_slice(r#"{"text":"一"}"#.as_bytes()));
+        log.event("final_end", |out| out.extend_from_slice(b"{}"));
+        log.event(name, |out| out.extend_from_slice(data.as_bytes()));
+        // As the store reads it: it writes no end alone.
+        lease.append(Batch::stored(1, log.last(), log.body().to_vec())).await.stored().unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let server = serve(folder).await;
+    for (at, (name, _)) in ends.into_iter().enumerate() {
+        let path = format!("/api/v1/dialogues/{dialogue}/turns/turn_{at}/events");
+        let events = Stream::open(server.address, "GET", &path, &[], None).await.whole().await;
+        assert_eq!(names(&events), ["final_delta", "final_end", name]);
+        // A client that has seen it all is told that there is no more.
+        let path = format!("{path}?after=3");
+        assert_eq!(Stream::open(server.address, "GET", &path, &[], None).await.status, 204, "{name}");
+    }
 }

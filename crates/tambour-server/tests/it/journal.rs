@@ -3,11 +3,13 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use futures_util::StreamExt as _;
 use tambour_server::store::{
-    Acquired, Batch, Lease, Log, MessageRow, Messages as _, NewRun, SqliteStore, Store as _, Written,
+    Acquired, Batch, Lease, Log, MessageRow, Messages as _, NewRun, Outcome, RunEnd, SqliteStore, Store as _,
+    Written,
 };
 
-use crate::server::Folder;
+use crate::server::{Folder, within};
 
 /// Entries of one batch, and batches of one message.
 const ENTRIES: u64 = 500;
@@ -243,4 +245,90 @@ async fn a_journal_whose_write_fails_goes_on_without_loss() {
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
     assert_eq!(read(&store, "msg_0").await, 5 * ENTRIES);
     store.close().await;
+}
+
+/// The thread that syncs dies at its next sync, once it is told to.
+static DIES: AtomicBool = AtomicBool::new(false);
+static SYNCING: AtomicBool = AtomicBool::new(false);
+static TOLD_TO_DIE: AtomicBool = AtomicBool::new(false);
+/// It has.
+static OVER: AtomicBool = AtomicBool::new(false);
+/// The next record is written when it has.
+static HOLDS: AtomicBool = AtomicBool::new(false);
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+fn wait_for(sign: &AtomicBool) {
+    while !sign.load(Ordering::SeqCst) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+fn die_in_sync(point: &'static str) {
+    match point {
+        "sync.before" if DIES.load(Ordering::SeqCst) => {
+            SYNCING.store(true, Ordering::SeqCst);
+            wait_for(&TOLD_TO_DIE);
+            panic!("the thread dies");
+        }
+        "sync.over" => OVER.store(true, Ordering::SeqCst),
+        "log.before" if HOLDS.swap(false, Ordering::SeqCst) => {
+            WRITING.store(true, Ordering::SeqCst);
+            wait_for(&OVER);
+        }
+        _ => {}
+    }
+}
+
+/// Not a test: the process whose syncs end.
+#[test]
+#[ignore = "the test below runs it"]
+fn unsynced_child() {
+    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    tambour_server::fail::arm(die_in_sync);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(&folder.join("tambour.db"), true).await.unwrap();
+        let mut appending = begin(&store, &row(0)).await;
+        let mut ending = begin(&store, &row(1)).await;
+        DIES.store(true, Ordering::SeqCst);
+        appending.append(batch(1)).await.stored().unwrap();
+        wait_for(&SYNCING);
+        // Who comes while it syncs waits for the next sync, which never is.
+        let new = NewRun { row: row(2), opens: true, ..NewRun::default() };
+        let Ok(Acquired::Begun { lease: _beginning, kept }) = store.acquire(new).await else {
+            panic!("it begins")
+        };
+        // Who has found it alive, and writes when it is dead.
+        HOLDS.store(true, Ordering::SeqCst);
+        let finishing = tokio::spawn(async move {
+            let mut last = Batch::new(ending.next());
+            last.event("completed", |out| out.extend_from_slice(b"{}"));
+            let end = RunEnd { last, status: "completed".to_owned(), outcome: Outcome::default() };
+            ending.finish(end).await
+        });
+        wait_for(&WRITING);
+        TOLD_TO_DIE.store(true, Ordering::SeqCst);
+        let follower = store.follow("msg_0", 0, 1 << 20).collect::<Vec<_>>();
+        assert_eq!(within(appending.settled()).await, Written::Unknown);
+        assert_eq!(within(kept).await, Written::Unknown, "a run that begins is told");
+        assert_eq!(within(finishing).await.unwrap(), Written::Unknown, "a run that ends is told");
+        within(store.dead()).await;
+        assert_eq!(appending.append(batch(ENTRIES + 1)).await, Written::Down);
+        assert!(store.acquire(NewRun { row: row(3), opens: true, ..NewRun::default() }).await.is_err());
+        assert!(store.ready().await.is_err());
+        drop(appending);
+        within(follower).await;
+    });
+}
+
+#[test]
+fn nobody_waits_for_a_disk_that_is_synced_no_more() {
+    let folder = Folder::new();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["journal::unsynced_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("TAMBOUR_JOURNAL", &folder.0)
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tambour_server::Config;
 
+use crate::apart::Apart;
 use crate::client::{Event, message, names, text};
 use crate::mcp_kit::{Mcp, Seen, listed, naming, reading, tool, tool_with, until_listed};
 use crate::mock::{self, Mock, Step, delta, finish, reply};
@@ -393,4 +394,30 @@ async fn a_reload_adds_and_removes_servers_and_leaves_the_others_connected() {
     server.reload().apply(after).await.unwrap();
     until_listed(&server, &["a", "c"]).await;
     assert_eq!(stays.seen.lock().unwrap().lists, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_panics_is_told_and_made_again() {
+    let mcp = Mcp::start(vec![tool("echo")]).await;
+    let model = Mock::start(vec![reply("x", 1)]).await;
+    let apart = Apart::with(&model, &json!({"mcp": {"files": mcp.config(&json!({"tools": ["*"]}))}}), &[]);
+    until_listed(&apart.server, &["echo"]).await;
+    // One that stands panics when it hears that the tools have changed, and so does the next one, as it is made.
+    let panics = apart.panic_at("mcp");
+    mcp.seen.lock().unwrap().tools.push(tool("more"));
+    mcp.changed().await;
+    let told = crate::apart::lines(&apart, r#""again_ms":2000"#).await;
+    let told: Vec<&Value> = told
+        .iter()
+        .filter(|line| line["message"].as_str().unwrap().contains("an MCP server panicked"))
+        .collect();
+    // The pause grows.
+    assert_eq!(told.iter().map(|line| line["again_ms"].as_u64().unwrap()).collect::<Vec<_>>(), [1000, 2000]);
+    for line in &told {
+        assert_eq!((&line["level"], &line["mcp"]), (&json!("ERROR"), &json!("files")), "{line}");
+    }
+    // What it had is known, and it comes back with what is new.
+    assert_eq!(listed(&apart.server).await, ["echo"]);
+    std::fs::remove_file(panics).unwrap();
+    until_listed(&apart.server, &["echo", "more"]).await;
 }

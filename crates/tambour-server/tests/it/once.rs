@@ -156,7 +156,7 @@ async fn said(socket: &mut TcpStream, text: &mut String) {
 async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
     let apart = Apart::start(&mock, false);
-    let hold = apart.hold_conversations();
+    apart.hold("conversation.before");
     let request = format!(
         "POST {CONVERSATIONS} HTTP/1.1\r\nhost: {}\r\nidempotency-key: a\r\ncontent-length: 2\r\n\r\n{{}}",
         apart.server.address
@@ -176,7 +176,7 @@ async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     assert!(told.starts_with("HTTP/1.1 409 ") && told.contains("request_under_way"), "{told}");
     // The client goes away, and the work is done all the same.
     drop(sockets);
-    std::fs::remove_file(hold).unwrap();
+    apart.let_go("conversation.before").await;
     let answer = within(async {
         loop {
             let answer = send(&apart.server, CONVERSATIONS, &json!({}), "a").await;

@@ -7,8 +7,10 @@ use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use crate::apart::Apart;
+use crate::client::{Stream, check};
+use crate::dialogues::{SAY, answer, say, started, turn};
 use crate::mock::{Mock, reply};
-use crate::server::{Folder, Tambour, config};
+use crate::server::{Folder, Tambour, config, within};
 
 /// Bytes that were deleted.
 const MANY: usize = 400 << 20;
@@ -153,4 +155,90 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
     again.add_upstream(&mock.url(), Some("a-model".into())).unwrap();
     let server = Tambour::serve(folder, again).await;
     assert_eq!(server.get("/api/v1/settings").await.json, shown);
+}
+
+/// A server that keeps nothing, held behind its first look for what is over.
+async fn sweeping(mock: &Mock) -> Apart {
+    let apart = Apart::with(mock, &json!({"days": 0}), &["sweep"]);
+    apart.until_held("sweep").await;
+    apart
+}
+
+/// Has the sweep look again, and waits until it comes to a point where it is held.
+async fn sweep_up_to(apart: &Apart, point: &str) {
+    // It looks when something was deleted.
+    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+    let path = format!("/api/v1/conversations/{}", made["conversation_id"].as_str().unwrap());
+    assert_eq!(apart.server.call("delete", &path, None).await.status, 204);
+    apart.hold(point);
+    apart.let_go("sweep").await;
+    apart.until_held(point).await;
+    apart.hold("sweep");
+}
+
+/// Has the sweep go on from a point where it is held, to the end of its look.
+async fn sweep_from(apart: &Apart, point: &str) {
+    apart.let_go(point).await;
+    apart.until_held("sweep").await;
+}
+
+/// The stream of an input.
+async fn input(apart: &Apart, dialogue: &str) -> Stream {
+    let path = format!("/api/v1/dialogues/{dialogue}/input");
+    let body = json!({"text": "甲", "stream": true}).to_string();
+    Stream::open(apart.server.address, "POST", &path, &[], Some(&body)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_dialogue_is_deleted_under_a_turn_that_has_begun() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
+    let apart = sweeping(&mock).await;
+    let id = started(&apart.server, &[SAY]).await;
+    // It was found to be over, and a turn begins.
+    sweep_up_to(&apart, "sweep.dialogue").await;
+    let mut stream = input(&apart, &id).await;
+    assert_eq!(stream.status, 200);
+    sweep_from(&apart, "sweep.dialogue").await;
+    let events = within(stream.rest()).await;
+    check(&events);
+    assert_eq!(
+        (events.last().unwrap().name.as_str(), turn(&events)["ai_message"].clone()),
+        ("completed", json!("一"))
+    );
+    let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await;
+    assert_eq!(
+        (shown.status, shown.json["history"].as_array().map(Vec::len)),
+        (200, Some(2)),
+        "{}",
+        shown.text
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dialogue_that_goes_on_when_its_time_is_over_stays() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
+    let apart = sweeping(&mock).await;
+    let id = started(&apart.server, &[SAY]).await;
+    // A turn begins and ends between the list of what is over and the deletion.
+    sweep_up_to(&apart, "sweep.listed").await;
+    assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
+    sweep_from(&apart, "sweep.listed").await;
+    let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await;
+    assert_eq!(shown.status, 200, "{}", shown.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_turn_begins_in_a_dialogue_that_is_being_deleted() {
+    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
+    let apart = sweeping(&mock).await;
+    let id = started(&apart.server, &[SAY]).await;
+    let path = format!("/api/v1/dialogues/{id}");
+    // With a turn of its own to delete.
+    assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
+    sweep_up_to(&apart, "deletion.after").await;
+    assert_eq!(apart.server.get(&path).await.status, 200, "its row is the last to go");
+    assert_eq!(input(&apart, &id).await.status, 404);
+    sweep_from(&apart, "deletion.after").await;
+    assert_eq!(apart.server.get(&path).await.status, 404);
+    assert_eq!(mock.calls().begun, 1);
 }

@@ -458,3 +458,42 @@ async fn a_reply_that_is_asked_for_again_goes_on_with_what_was_shown() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelling_reaches_the_turn_that_runs_and_none_that_has_its_end() {
+    const ENDED: usize = 6;
+    let mut script: Vec<Vec<Step>> = (0..ENDED).map(|_| reply(&answer(30, false, "一"), 9)).collect();
+    script.extend([vec![Step::Stall], reply(&answer(30, false, "二"), 9)]);
+    let mock = Mock::start(script).await;
+    let apart = Apart::start(&mock, false);
+    let server = &apart.server;
+    let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
+    // Turns whose ends are stored, and which have not left yet.
+    apart.hold("turn.over");
+    let mut ended = Vec::new();
+    for many in 1..=ENDED {
+        ended.push(server.begin(&input(&id), &json!({"text": "甲"})).await);
+        apart.until_many_held("turn.over", many).await;
+    }
+    // They are not cancelled any more.
+    let idle = cancel(server, &id).await;
+    assert_eq!((idle.status, &idle.json), (200, &json!({"dialogue_id": id, "status": "active"})));
+    // The one behind them is, and no other one.
+    let mut stream = open(server, &id, &json!({"text": "乙"})).await;
+    mock.until(|calls| calls.begun == ENDED + 1).await;
+    let told = cancel(server, &id).await;
+    assert_eq!((told.status, &told.json["status"]), (202, &json!("cancelling")));
+    mock.until(|calls| calls.deserted == 1).await;
+    let waiting = server.begin(&input(&id), &json!({"text": "丙"})).await;
+    apart.until_many_held("turn.over", ENDED + 2).await;
+    apart.let_go("turn.over").await;
+    let events = within(stream.rest()).await;
+    let (name, data) = end(&events);
+    assert_eq!((name, &data["finish_reason"]), ("completed", &json!("cancelled")));
+    for turn in ended {
+        let turn: Value = serde_json::from_str(&turn.text().await).unwrap();
+        assert_eq!((&turn["success"], &turn["ai_message"]), (&json!(true), &json!("一")), "{turn}");
+    }
+    let waiting: Value = serde_json::from_str(&waiting.text().await).unwrap();
+    assert_eq!(waiting["ai_message"], "二", "{waiting}");
+}

@@ -57,8 +57,13 @@ impl Deletion for SqliteStore {
         self.shared.places.order().close(id);
     }
 
-    fn reopen_conversation(&self, id: &str) {
-        self.shared.places.order().open(id);
+    fn close_idle(&self, id: &str) -> bool {
+        let mut order = self.shared.places.order();
+        let idle = order.running(id).next().is_none();
+        if idle {
+            order.close(id);
+        }
+        idle
     }
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {

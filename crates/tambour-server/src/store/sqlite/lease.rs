@@ -44,7 +44,7 @@ impl SqliteLease {
 
     /// Puts a record on the journal if the lease holds, and does `then` before anything else is written.
     fn put<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<Segment>) -> T) -> Result<T, Refused> {
-        match self.store.journal_if(record, || self.tail.is_held(self.epoch), then) {
+        match self.store.journal_if(record, || !self.over && self.tail.is_held(self.epoch), then) {
             Ok(Some(done)) => Ok(done),
             Ok(None) => Err(Refused::Fenced),
             Err(error) => Err(Refused::Failed(error)),

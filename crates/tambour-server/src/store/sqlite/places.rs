@@ -114,7 +114,7 @@ impl Order {
         self.closed.insert(conversation.to_owned());
     }
 
-    /// A closed conversation is gone, or was not deleted after all.
+    /// A closed conversation is gone, or could not be deleted.
     pub(super) fn open(&mut self, conversation: &str) {
         self.closed.remove(conversation);
     }

@@ -10,9 +10,9 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
-    Acquired, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueFilter, DialogueRow, Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once,
-    Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Written,
+    Acquired, Admin, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
+    DialogueFilter, DialogueRow, Dialogues, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun,
+    Once, Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Usage, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,9 @@ struct Data {
     turns: Vec<(String, String)>,
     /// Answers to inputs by owner and word, with their times and dialogues.
     repeats: HashMap<(String, String), (Repeat, String, String)>,
-    usage: i64,
+    keys: Vec<Key>,
+    settings: BTreeMap<String, String>,
+    usage: Vec<Usage>,
     last: i64,
     /// Rises with each start.
     epoch: i64,
@@ -153,13 +155,14 @@ struct MemoryLease {
 
 impl MemoryLease {
     /// Changes the message if the lease holds.
-    fn change(&self, change: impl FnOnce(&mut Message) -> i64) -> Written {
+    fn change(&self, change: impl FnOnce(&mut Message) -> Option<Usage>) -> Written {
         let mut data = self.store.data();
         let Some(message) = data.messages.get_mut(&self.row.id) else { return Written::Fenced };
         if message.epoch != self.epoch || message.row.status != "running" {
             return Written::Fenced;
         }
-        data.usage += change(message);
+        let usage = change(message);
+        data.usage.extend(usage);
         drop(data);
         self.store.changed.notify_waiters();
         Written::Stored
@@ -189,7 +192,7 @@ impl Lease for MemoryLease {
         let last = batch.last();
         let written = self.change(|message| {
             message.entries.push(batch);
-            0
+            None
         });
         if written == Written::Stored {
             self.next = last + 1;
@@ -208,7 +211,7 @@ impl Lease for MemoryLease {
     async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> Written {
         let progress = outcome.progress.clone();
         let written = self.change(|message| {
-            let usage = outcome.usage.as_ref().map_or(0, |usage| usage.requests);
+            let usage = outcome.usage.clone();
             if !last.is_empty() {
                 message.entries.push(last);
             }
@@ -507,8 +510,13 @@ impl Deletion for Memory {
         Ok(())
     }
 
-    fn reopen_conversation(&self, id: &str) {
-        self.data().closed.remove(id);
+    fn close_idle(&self, id: &str) -> bool {
+        let mut data = self.data();
+        let idle = !data.runs_before(id, i64::MAX);
+        if idle {
+            data.closed.insert(id.to_owned());
+        }
+        idle
     }
 
     fn close_conversation(&self, id: &str) {
@@ -646,6 +654,68 @@ impl Repeats for Memory {
 }
 
 #[async_trait]
+impl Admin for Memory {
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(self.data().settings.clone().into_iter().collect())
+    }
+
+    async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+        let changes = changes.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        self.data().settings.extend(changes);
+        Ok(())
+    }
+
+    async fn keys(&self) -> Result<Vec<Key>, StoreError> {
+        Ok(self.data().keys.clone())
+    }
+
+    async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
+        self.data().keys.push(key.clone());
+        Ok(())
+    }
+
+    async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
+        self.data().usage.push(more.clone());
+        Ok(())
+    }
+
+    /// As it was added, without sums.
+    async fn usage(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        _: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<Usage>, StoreError> {
+        let data = self.data();
+        let fits = |usage: &&Usage| {
+            owner.is_none_or(|owner| usage.owner == owner) && (from..=to).contains(&usage.day.as_str())
+        };
+        Ok(data.usage.iter().filter(fits).take(limit as usize).cloned().collect())
+    }
+
+    async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let conversations = data.conversations.values_mut().map(|row| &mut row.owner);
+        conversations.filter(|owner| *owner == from).for_each(|owner| to.clone_into(owner));
+        let dialogues = data.dialogues.values_mut().map(|row| &mut row.owner);
+        dialogues.filter(|owner| *owner == from).for_each(|owner| to.clone_into(owner));
+        for message in data.messages.values_mut().filter(|message| message.row.owner == from) {
+            let owner = to.to_owned();
+            message.row = Arc::new(MessageRow { owner, ..MessageRow::clone(&message.row) });
+        }
+        Ok(())
+    }
+
+    async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
+        let mut data = self.data();
+        let many = data.keys.len();
+        data.keys.retain(|key| key.id != id);
+        Ok(data.keys.len() < many)
+    }
+}
+
+#[async_trait]
 impl Backend for Memory {
     async fn open() -> Memory {
         let store = Memory::default();
@@ -679,6 +749,6 @@ impl Backend for Memory {
     }
 
     async fn requests(&self) -> i64 {
-        self.data().usage
+        self.data().usage.iter().map(|usage| usage.requests).sum()
     }
 }

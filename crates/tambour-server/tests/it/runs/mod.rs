@@ -14,17 +14,17 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tambour::state::{Attached, Operation};
 use tambour_server::store::{
-    Acquired, Answers, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion, DialogueRow,
-    Dialogues, Kept, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome, Progress, Repeat,
-    Repeats, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
+    Acquired, Admin, Answers, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
+    DialogueRow, Dialogues, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome,
+    Progress, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
 };
 
 use crate::server::within;
 
 /// What the suite asks of a store.
-trait Runs: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats {}
+trait Runs: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin {}
 
-impl<T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats> Runs for T {}
+impl<T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin> Runs for T {}
 
 /// A store under test.
 #[async_trait]
@@ -90,6 +90,8 @@ suite! {
     a_turn_and_what_it_makes_of_its_dialogue_are_one_step
     a_deleted_dialogue_takes_its_turns_along
     an_input_that_was_taken_gives_way_to_the_next
+    a_dialogue_is_closed_only_when_nothing_runs_in_it
+    runs_of_a_key_that_is_removed_end_and_are_written_no_more
 }
 
 /// Not a test: the process whose disk is slow.
@@ -789,4 +791,92 @@ async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() {
     let kept = store.repeat("owner", "second", since).await.unwrap().unwrap();
     assert_eq!((kept.status, kept.answer.as_str()), (200, "answer"));
     assert_eq!(store.dialogue(DIALOGUE).await.unwrap().unwrap().state, "4");
+}
+
+async fn a_dialogue_is_closed_only_when_nothing_runs_in_it<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    dialogue(&*store).await;
+    let mut lease = begin(&*store, new_turn("turn_1")).await;
+    assert!(!store.close_idle(DIALOGUE));
+    // It is as open as it was.
+    let behind = begin(&*store, new_turn("turn_2")).await;
+    let end = end_of_turn(lease.next(), "turn_1", "1");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert!(!store.close_idle(DIALOGUE), "one that waits has begun, too");
+    drop(behind);
+    assert!(store.close_idle(DIALOGUE));
+    assert_eq!(name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
+    store.delete_dialogue(DIALOGUE).await.unwrap();
+    assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
+}
+
+async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    conversation(&*store).await;
+    dialogue(&*store).await;
+    let key = |id: &str| Key {
+        id: id.to_owned(),
+        owner: "owner".to_owned(),
+        name: id.to_owned(),
+        hash: id.as_bytes().to_vec(),
+        admin: false,
+        created: "2026-01-01T00:00:00.000Z".to_owned(),
+        limits: None,
+    };
+    for id in ["removed", "other"] {
+        store.insert_key(&key(id)).await.unwrap();
+    }
+    let mut message = begin(&*store, new("msg")).await;
+    let mut turn = begin(&*store, new_turn("turn_1")).await;
+    for lease in [&mut message, &mut turn] {
+        lease.append(batch(1)).await.stored().unwrap();
+    }
+    // A message of the other key of the same owner waits for its turn.
+    let mut other = begin(&*store, new("other")).await;
+    assert!(store.delete_key("removed").await.unwrap());
+    assert!(!store.delete_key("removed").await.unwrap());
+    // Runs end as the server ends them: without what the turn would have made of its dialogue.
+    for lease in [&mut message, &mut turn] {
+        let mut last = Batch::new(lease.next());
+        last.event("error", |out| out.extend_from_slice(br#"{"code":"unauthorized"}"#));
+        let end = |last| RunEnd {
+            last,
+            status: "failed".to_owned(),
+            outcome: Outcome { summary: "{}".to_owned(), ..Outcome::default() },
+        };
+        assert_eq!(lease.finish(end(last)).await, Written::Stored);
+        // What still comes from the model is written no more, and there is no other end.
+        assert_eq!(lease.append(batch(lease.next())).await, Written::Fenced);
+        let next = Batch::new(lease.next());
+        assert_eq!(lease.finish(end(next)).await, Written::Fenced);
+    }
+    within(other.turn()).await;
+    assert_eq!(other.finish(self::end(1, 1, 0)).await, Written::Stored);
+    ended_with_its_key(&*store).await;
+    drop((message, turn, other, store));
+    let backend = backend.crash().await;
+    let store = backend.store();
+    ended_with_its_key(&*store).await;
+    assert!(store.abandoned().await.unwrap().is_empty());
+    // The other key goes on with the dialogue.
+    let mut lease = begin(&*store, new_turn("turn_2")).await;
+    let end = end_of_turn(lease.next(), "turn_2", "1");
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(standing(&*store).await.0, "1");
+}
+
+/// What is left of the runs of a key that was removed.
+async fn ended_with_its_key(store: &dyn Runs) {
+    let keys = store.keys().await.unwrap();
+    assert_eq!(keys.iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ["other"]);
+    for id in ["msg", "turn_1"] {
+        assert_eq!(read(store, id).await, (ENTRIES + 1, LogState::Ended), "{id}");
+        assert_eq!(followed(store, id, 0).await, (1..=ENTRIES + 1).collect::<Vec<_>>(), "{id}");
+        assert_eq!(store.message(id).await.unwrap().unwrap().status, "failed", "{id}");
+        assert!(store.claim(id).await.unwrap().is_none(), "{id}");
+    }
+    assert_eq!(store.message("other").await.unwrap().unwrap().status, "completed");
+    assert_eq!(standing(store).await, ("0".to_owned(), None));
 }

@@ -47,6 +47,8 @@ impl Syncer {
             // Who waits, or is about to, is told so.
             let mut queue = of_thread.queue.lock().unwrap_or_else(PoisonError::into_inner);
             *queue = Queue { over: true, ..Queue::default() };
+            drop(queue);
+            fail::point("sync.over");
         })?;
         Ok(Syncer { shared })
     }
