@@ -52,13 +52,18 @@ pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
         }
         app.metrics.panicked(name);
         let pause = pauses.behind(begun.elapsed());
-        let again_ms = pause.as_millis();
+        let again_ms = millis(pause);
         tracing::error!(task = name, again_ms, "a task of the server panicked; it is begun again");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = app.closing.cancelled() => return,
         }
     }
+}
+
+/// A pause as a number of the log: wider ones stand there as texts.
+pub(crate) fn millis(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::connect::{Connection, NoConnection};
 use super::{Bounds, Listed, offered, result};
 use crate::config::McpConfig;
 use crate::fail;
-use crate::supervise::Pauses;
+use crate::supervise::{Pauses, millis};
 use crate::tools::Trouble;
 
 /// The pause behind the first failure, and the shortest time between two attempts.
@@ -188,7 +188,7 @@ async fn kept(shared: Arc<Shared>) {
         }
         shared.state.send_replace(State::Down);
         let pause = pauses.behind(began.elapsed());
-        let again_ms = pause.as_millis();
+        let again_ms = millis(pause);
         tracing::error!(
             mcp = shared.name,
             again_ms,

@@ -207,7 +207,7 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
     let server = serve(folder).await;
     for (at, (name, _)) in ends.into_iter().enumerate() {
         let path = format!("/api/v1/dialogues/{dialogue}/turns/turn_{at}/events");
-        let events = Stream::open(server.address, "GET", &path, &[], None).await.whole().await;
+        let events = Stream::open(server.address, "GET", &path, &[], None).await.rest().await;
         assert_eq!(names(&events), ["final_delta", "final_end", name]);
         // A client that has seen it all is told that there is no more.
         let path = format!("{path}?after=3");
