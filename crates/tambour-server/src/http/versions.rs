@@ -119,7 +119,8 @@ fn based_on(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
         return Ok(None);
     }
     let tag = given.to_str().ok().and_then(|given| given.trim().strip_prefix('"')?.strip_suffix('"'));
-    let version = tag.filter(|tag| tag.bytes().all(|byte| byte.is_ascii_digit())).and_then(|tag| tag.parse().ok());
+    let version =
+        tag.filter(|tag| tag.bytes().all(|byte| byte.is_ascii_digit())).and_then(|tag| tag.parse().ok());
     version.map(Some).ok_or_else(|| {
         let detail = "`If-Match` is the `ETag` of a script or template, such as `\"3\"`, or `*`";
         Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
@@ -178,9 +179,7 @@ pub(super) async fn store(
     app.undisturbed(async move {
         match work.store.put_document((&owner, kind), &document, &version, put).await? {
             PutOutcome::Stored(number) => Ok(number),
-            PutOutcome::Changed => {
-                Err(changed(&work, &owner, kind, &document.id, &version.text).await?)
-            }
+            PutOutcome::Changed => Err(changed(&work, &owner, kind, &document.id, &version.text).await?),
             PutOutcome::TooMany => {
                 let detail = format!("a key has at most {MOST} of them; remove one first");
                 Err(Problem::invalid("too_many", detail))

@@ -192,7 +192,8 @@ async fn a_stale_write_has_both_versions() {
     assert_eq!(server.get(&place).await.headers["etag"], "\"1\"");
     let yaml = |word: &str| SCRIPT.replace("Hello", word);
     let write = |word: &str, tag: &'static str| {
-        let (server, path, body) = (&server, format!("{place}?draft=true"), json!({"yaml": yaml(word)}).to_string());
+        let (server, path, body) =
+            (&server, format!("{place}?draft=true"), json!({"yaml": yaml(word)}).to_string());
         async move { server.call_with("put", &path, Some(&body), &[("if-match", tag)]).await }
     };
     let first = write("Hi", "\"1\"").await;

@@ -71,7 +71,7 @@ export function Component() {
             <VirtualList
               label={t("listOf")}
               count={rows.length}
-              height="min(640px, calc(100vh - 260px))"
+              height={`min(${rows.length * 92 + 2}px, calc(100vh - 260px))`}
               rowHeight={66}
               keyOf={(index) => rows[index]?.script_id ?? index}
               row={(index) => {

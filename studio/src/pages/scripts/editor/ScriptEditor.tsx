@@ -52,7 +52,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
 
   function choose(node: string | null) {
     setChosenId(node);
-    void setQuery(node === null ? {} : { node }, { replace: true });
+    setQuery(node === null ? {} : { node }, { replace: true });
   }
 
   function show(node: string) {
@@ -132,7 +132,8 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
         <>
           <Link to="/scripts">
             <ArrowLeftOutlined aria-hidden="true" /> {t("back")}
-          </Link>{" "}
+          </Link>
+          {" · "}
           <Tags published={now.published} latest={now.version} />
         </>
       }
