@@ -196,7 +196,7 @@ test("a dropped connection loses nothing", async () => {
     try {
       // Only the address of a studio is asked for.
       const through: Pick<Studio, "url"> = { url: way.url };
-      await withPage(browser, through as Studio, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
+      await withPage(browser, through, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
         await page.goto(`/run/${id}`);
         await page.getByRole("button", { name: "Continue" }).click();
         await chat(page).getByText("一二三").waitFor();

@@ -10876,7 +10876,10 @@ export interface operations {
     };
     getScript: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description a version instead of the published one */
+                version?: number;
+            };
             header?: never;
             path: {
                 id: string;
@@ -10888,6 +10891,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11002,8 +11007,14 @@ export interface operations {
     };
     putScript: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description keeps the version without publishing it */
+                draft?: boolean;
+            };
+            header?: {
+                /** @description the `ETag` that the change is based on: stored only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -11018,6 +11029,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11111,6 +11124,20 @@ export interface operations {
                         code?: "slow_body";
                         /** @constant */
                         status?: 408;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -12390,7 +12417,10 @@ export interface operations {
     };
     getTemplate: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description a version instead of the published one */
+                version?: number;
+            };
             header?: never;
             path: {
                 name: string;
@@ -12402,6 +12432,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12505,8 +12537,14 @@ export interface operations {
     };
     putTemplate: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description keeps the version without publishing it */
+                draft?: boolean;
+            };
+            header?: {
+                /** @description the `ETag` that the change is based on: stored only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -12521,6 +12559,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12600,6 +12640,20 @@ export interface operations {
                         code?: "slow_body";
                         /** @constant */
                         status?: 408;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
