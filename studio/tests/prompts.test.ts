@@ -196,27 +196,9 @@ test("a template that somebody else changed is not overwritten", async () => {
   const id = "ai-say-shared";
   await studio.request("PUT", `/api/v1/templates/${id}`, { text: "first" });
   await withPage(browser, studio, { language: "zh", allow: [/status of 412/] }, async (page) => {
-    let refuse = true;
-    const sent: (string | undefined)[] = [];
-    await page.route(`**/api/v1/templates/${id}*`, async (route) => {
-      const request = route.request();
-      if (request.method() === "GET") {
-        const response = await route.fetch();
-        await route.fulfill({ response, headers: { ...response.headers(), etag: `"of the test"` } });
-        return;
-      }
-      sent.push(request.headers()["if-match"]);
-      if (!refuse) return route.continue();
-      refuse = false;
-      await studio.request("PUT", `/api/v1/templates/${id}`, { text: "theirs" });
-      await route.fulfill({
-        status: 412,
-        contentType: "application/problem+json",
-        body: JSON.stringify({ status: 412, code: "changed_meanwhile", detail: "another version came between" }),
-      });
-    });
     await page.goto(`/prompts/templates/${id}`);
     await type(page, "模板文本", "mine");
+    await studio.request("PUT", `/api/v1/templates/${id}`, { text: "theirs" });
     await page.getByRole("button", { name: /(^|\s)发布$/ }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("有人同时修改了此模板").waitFor();
@@ -225,7 +207,6 @@ test("a template that somebody else changed is not overwritten", async () => {
     await assertAccessible(page);
     await dialog.getByRole("button", { name: "将我的文本存为新版本" }).click();
     await page.getByText("草稿已保存为版本 3").waitFor();
-    assert.deepEqual(sent, ['"of the test"', '"of the test"']);
     const texts = [];
     for (const version of [1, 2, 3]) {
       const found = (await studio.request("GET", `/api/v1/templates/${id}?version=${version}`)) as { text: string };

@@ -91,7 +91,7 @@ for (const language of ["zh", "en"] as const) {
         return last.yaml.includes("require_acknowledgment: false") && last.yaml.includes("understanding_threshold: 90");
       }, [`/api/v1/scripts/${id}`]);
       const written =
-        "                content: 你好，{name}\n                require_acknowledgment: false\n                exit_criteria:\n                  understanding_threshold: 90\n";
+        "                content: \"你好，{name}\"\n                require_acknowledgment: false\n                exit_criteria:\n                  understanding_threshold: 90\n";
       assert.equal((await stored(id)).yaml, script(`              - type: ai_say # explains\n${written}`));
     });
   });
@@ -258,7 +258,7 @@ test("work goes on while the server is away, and is saved when it is back", asyn
       await content.fill("Written while it was away");
       await page.getByText("Offline: kept in the browser").waitFor();
       await own.startServer();
-      await page.getByRole("status").getByRole("button", { name: "Try again" }).click();
+      await page.getByRole("status").getByRole("button", { name: "Try again", exact: true }).click();
       await savedAs(page, 2);
       assert.match((await stored(id, own)).yaml, /content: Written while it was away\n/);
     });

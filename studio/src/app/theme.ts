@@ -23,6 +23,10 @@ export function themeOf(dark: boolean): ThemeConfig {
         "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans SC', 'WenQuanYi Zen Hei', sans-serif",
       fontFamilyCode: "ui-monospace, 'SF Mono', Menlo, Consolas, 'WenQuanYi Zen Hei Mono', monospace",
     },
-    components: { Segmented: { itemColor: dark ? "#c3cbd1" : "#46515a" } },
+    components: {
+      // White is hard to read on the light red of the dark theme.
+      Button: dark ? { dangerColor: "#1a0807" } : {},
+      Segmented: { itemColor: dark ? "#c3cbd1" : "#46515a" },
+    },
   };
 }
