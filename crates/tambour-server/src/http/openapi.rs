@@ -263,7 +263,8 @@ fn described(operation: &Operation) -> Value {
                 parameters.push(
                     json!({"name": "draft", "in": "query", "schema": {"type": "boolean"}, "description": about}),
                 );
-                let about = "the `ETag` that the change is based on: stored only while it names the last version";
+                let about =
+                    "the `ETag` that the change is based on: stored only while it names the last version";
                 parameters.push(
                     json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about}),
                 );
