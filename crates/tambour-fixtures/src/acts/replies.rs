@@ -70,8 +70,11 @@ const ZONES: &[(Zone, &[&str])] = &[
     (Wrapped, &["aiplan"]),
 ];
 
+/// Writes the blocks of a reply.
+type Source = fn(&mut Composer<'_>);
+
 /// Replies with blocks, by dialect.
-const SOURCES: &[(&str, fn(&mut Composer<'_>))] =
+const SOURCES: &[(&str, Source)] =
     &[("filament", filament), ("toolcall", toolcall), ("aiplan", aiplan), ("ai_say", ai_say)];
 
 /// Dialects without actions, which read the replies of all others.
@@ -83,12 +86,12 @@ pub fn zones(dialect: &str) -> Vec<Zone> {
     if INERT.contains(&dialect) {
         return vec![Foreign];
     }
-    let tries = |known: &&str| match dialect {
+    let tries = |known: &str| match dialect {
         // It never reads calls that are written as text.
-        "auto" => *known != "toolcall",
-        _ => *known == dialect,
+        "auto" => known != "toolcall",
+        _ => known == dialect,
     };
-    ZONES.iter().filter(|(_, known)| known.iter().any(|known| tries(&known))).map(|(zone, _)| *zone).collect()
+    ZONES.iter().filter(|(_, known)| known.iter().any(|known| tries(known))).map(|(zone, _)| *zone).collect()
 }
 
 /// A block in a reply.

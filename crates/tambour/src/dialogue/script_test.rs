@@ -205,10 +205,9 @@ impl ScriptTest {
             Some(place) => Dialogue::start_at(script, session, place, self.variables.clone())?,
             None => Dialogue::start(script, session, self.variables.clone())?,
         };
-        let mut settings = Settings::default();
-        settings.texts = Texts::of(self.language.unwrap_or(env.language));
-        let mut options = Options::default();
-        options.texts = settings.texts.clone();
+        let texts = Texts::of(self.language.unwrap_or(env.language));
+        let settings = Settings { texts: texts.clone(), ..Settings::default() };
+        let options = Options { texts, ..Options::default() };
         let mut rehearsal = Rehearsal {
             script,
             templates: env.templates,
