@@ -64,8 +64,6 @@ pub(super) struct Frame {
     checks: u64,
     /// Whether a comment was longer than it may be.
     long_comment: bool,
-    /// Whether `<!--` outside of tags is text from now on.
-    comments_over: bool,
     /// An acting block in the open thought, and what follows it.
     draft: Option<Draft>,
     words: Words,
@@ -132,7 +130,6 @@ impl Frame {
             calls: Vec::new(),
             checks: CHECKS,
             long_comment: false,
-            comments_over: false,
             draft: None,
             words: Words::default(),
             reads: 0,
