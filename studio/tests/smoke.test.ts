@@ -33,7 +33,7 @@ for (const [index, screen] of (await allScreens()).entries()) {
   test(`${screen.name} opens, fits and can be read by everybody`, async () => {
     const path = await pathOf(screen, studio);
     for (const look of LOOKS[index % 2 === 0 ? 0 : 1]) {
-      await withPage(browser, studio, look, async (page) => {
+      await withPage(browser, studio, { ...look, allow: screen.allow ?? [] }, async (page) => {
         await page.goto(path);
         await settled(page);
         assert.equal(await page.locator("html").getAttribute("lang"), look.language);

@@ -35,5 +35,5 @@ export const screens: Screen[] = [
       await page.getByRole("checkbox", { name: /side by side|并排/ }).check();
     },
   },
-  { name: "live-missing", path: "/live/msg_00000000000000000000000000000000" },
+  { name: "live-missing", path: "/live/msg_00000000000000000000000000000000", allow: [/status of 404/] },
 ];

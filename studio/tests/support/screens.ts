@@ -11,6 +11,8 @@ export type Screen = {
   path: string | ((studio: Studio) => Promise<string>);
   /** What is done on the page before it is looked at. */
   act?: (page: Page, studio: Studio) => Promise<void>;
+  /** Errors in the console that belong to it. */
+  allow?: readonly RegExp[];
 };
 
 /** The screens of all pages. */
