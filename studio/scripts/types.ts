@@ -27,7 +27,7 @@ async function read(source: string): Promise<OpenAPI3> {
   return JSON.parse(await readFile(source, "utf8")) as OpenAPI3;
 }
 
-/** What a server says of itself, started for that on a free port. */
+/** Description by a server of itself, started for that on a free port. */
 async function describedBy(program: string): Promise<OpenAPI3> {
   const data = await mkdtemp(join(tmpdir(), "tambour-types-"));
   const server = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--data", data, "--upstream", "demo"], {

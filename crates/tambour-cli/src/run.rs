@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Run these tests of scripts: their inputs, with the replies that they hold, and compare positions and decisions
     #[arg(long = "test", value_name = "FILE", num_args = 1.., conflicts_with_all = ["session", "start", "upstream", "variables", "user_first", "transcript", "save_test"])]
     tests: Vec<PathBuf>,
-    /// How the results of tests are printed
+    /// Form of the results of tests
     #[arg(long, value_enum, default_value_t = script_tests::Format::Pretty, requires = "tests")]
     format: script_tests::Format,
     /// Write the results of tests to this file too, as JUnit XML
@@ -413,7 +413,7 @@ struct Answered {
     /// Text that is not shown yet.
     held: String,
     raw: String,
-    /// How the reply ended, where it came to an end.
+    /// End of the reply, where it came to one.
     finish: Option<FinishReason>,
     usage: Value,
 }

@@ -20,7 +20,7 @@ struct Built;
 const INDEX: &str = "index.html";
 /// Files whose name changes with their content.
 const HASHED: &str = "assets/";
-/// What stands in the page for the nonce of an answer.
+/// Placeholder in the page for the nonce of an answer.
 const NONCE: &str = "__CSP_NONCE__";
 
 /// Addresses that are never pages of the studio.
@@ -76,7 +76,7 @@ fn page(find: Find) -> Option<Response> {
     Some(response)
 }
 
-/// What the page may load, and from where: scripts and everything else from this server only. Elements have styles, since
+/// Rules on what the page may load: scripts and everything else from this server only. Elements have styles, since
 /// replies may colour their text; such attributes load nothing.
 fn policy(nonce: &str) -> String {
     [
@@ -131,7 +131,7 @@ fn body(data: Cow<'static, [u8]>) -> Response {
     }
 }
 
-/// Whether a header names a value among others, and does not weigh it with nought.
+/// Finds a value among those of a header that are not weighed with nought.
 fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| {

@@ -88,7 +88,7 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     Ok(some)
 }
 
-/// Whether the time of a dialogue is still over: it may have gone on since it was listed.
+/// Checks that the time of a dialogue is still over: it may have gone on since it was listed.
 async fn is_over(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
     let Some(before) = retention.before else { return Ok(true) };
     Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))

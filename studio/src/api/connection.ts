@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 export type Connection = {
   /** `offline`: the device has no network; `unready`: the server answers that it takes no requests. */
   readonly state: "connected" | "unreachable" | "unready" | "offline";
-  /** When it is tried again, as `Date.now()`. */
+  /** Time of the next try, as `Date.now()`. */
   readonly retryAt: number | null;
 };
 

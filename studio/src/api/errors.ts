@@ -33,7 +33,7 @@ export class ApiError extends Error {
     this.problem = problem;
   }
 
-  /** What the server says can be done about it. */
+  /** Remedy that the server names. */
   get remedy(): string | null {
     const remedy = this.problem["remedy"];
     return typeof remedy === "string" ? remedy : null;

@@ -14,7 +14,7 @@ use crate::check::escape;
 use crate::script::{line, read};
 use crate::{Outcome, input};
 
-/// How results are printed.
+/// Form of the printed results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A line for each test and each difference

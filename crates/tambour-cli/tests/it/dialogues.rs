@@ -255,7 +255,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
     );
     let printed = run_in(&out, &["run", "--test", "abc.test.yaml", "--format", "junit"], "");
     assert_eq!((printed.code, printed.stdout), (Some(1), report));
-    // What cannot be read is told, and the others are run.
+    // An unreadable test is told, and the others are run.
     write(&out, "broken.yaml", "turns: 7\n");
     let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -45,7 +45,7 @@ impl Zone {
         matches!(self, Zone::Guessed | Zone::Doubled | Zone::Unregistered | Zone::Wrapped)
     }
 
-    /// Whether it is made around a block in the middle of text.
+    /// Set around a block in the middle of text.
     fn is_around(self) -> bool {
         matches!(self, Fence | Span | LongSpan | Quotation | Comment | Sentence)
     }

@@ -12,5 +12,5 @@ pub(crate) use admission::Admission;
 pub(crate) use outlet::{Outlet, close};
 pub(crate) use templates::{Prompts, ReadTemplates, hash};
 pub(crate) use turn::{Asking, Input, died, machine, run, unwritten};
-pub(crate) use turn_record::{Fork, Origin, TurnRecord, calls, covered, test, turns};
+pub(crate) use turn_record::{Fork, Origin, TurnRecord, cover, each_turn, test};
 pub(crate) use under_way::{Guard, Run, UnderWay};

@@ -79,7 +79,7 @@ struct Called {
     reply: Result<Reply, Failure>,
     delivered: bool,
     raw: String,
-    /// How the reply ended, where it came to an end.
+    /// End of the reply, where it came to one.
     finish: Option<FinishReason>,
     usage: Value,
     /// The service took no schema.
@@ -164,7 +164,7 @@ async fn go(
         app.store.take_input(&running.row, once, &[CallRecord::Turn(json!(record).to_string())]).await?;
         running.record = Some(record);
     } else {
-        running.record = turn_record::turns(app, &running.row.id).await?.pop();
+        running.record = turn_record::last_turn(app, &running.row.id).await?;
     }
     admission.begin().await;
     let requests = running.go_on(outlet).await?;

@@ -1,14 +1,18 @@
 //! Records of turns: the input, the state before it, and what it came to. A fork begins from one, a test of a script is made of all.
 
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tambour::dialogue::script_test::{Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn};
-use tambour::dialogue::{CoveredCall, Turn};
+use tambour::dialogue::{Coverage, CoveredCall, Turn};
 
 use super::turn::Input;
 use crate::app::App;
 use crate::ids;
-use crate::store::StoreError;
+use crate::store::{DialogueRow, StoreError};
 
 /// Record of one turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,9 +22,9 @@ pub(crate) struct TurnRecord {
     pub(crate) created: String,
     /// Time of its end; absent while it runs, and where the server did not see its end.
     pub(crate) ended: Option<String>,
-    /// What the user said.
+    /// Text of the user.
     pub(crate) text: Option<String>,
-    /// What the client answered, with its `call_id`.
+    /// Answer of the client, with its `call_id`.
     pub(crate) answer: Option<Value>,
     pub(crate) before: Snapshot,
     pub(crate) result: Option<Turn>,
@@ -37,7 +41,7 @@ pub(crate) struct Snapshot {
     last: Option<Value>,
 }
 
-/// How a dialogue began.
+/// Beginning of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Origin {
@@ -57,6 +61,13 @@ pub(crate) struct Origin {
 pub(crate) struct Fork {
     pub(crate) dialogue_id: String,
     pub(crate) turn: String,
+}
+
+impl Origin {
+    /// Origin of a stored dialogue.
+    pub(crate) fn of(row: &DialogueRow) -> Origin {
+        serde_json::from_str(&row.origin).unwrap_or_default()
+    }
 }
 
 impl TurnRecord {
@@ -120,20 +131,86 @@ impl Snapshot {
     }
 }
 
-/// The turns of a dialogue, oldest first.
-pub(crate) async fn turns(app: &App, dialogue: &str) -> Result<Vec<TurnRecord>, StoreError> {
-    let records = app.store.dialogue_turns(dialogue, 0, u32::MAX).await?;
-    Ok(records.iter().filter_map(|(_, record)| serde_json::from_str(record).ok()).collect())
+/// Records of a dialogue that are read from the store at once: it may have any number of them.
+const AT_ONCE: u32 = 50;
+
+/// Kind of the records of a dialogue.
+#[derive(Clone, Copy)]
+enum Records {
+    Turns,
+    Calls,
 }
 
-/// The records of calls of a dialogue, oldest first.
-pub(crate) async fn calls(app: &App, dialogue: &str) -> Result<Vec<Value>, StoreError> {
-    let records = app.store.rounds(dialogue, 0, u32::MAX).await?;
-    Ok(records.iter().filter_map(|(_, record)| serde_json::from_str(record).ok()).collect())
+/// Gives the records of a dialogue one by one with their numbers, oldest first, until it is told to stop.
+async fn each<T: DeserializeOwned>(
+    app: &App,
+    dialogue: &str,
+    kind: Records,
+    mut see: impl FnMut(i64, T) -> ControlFlow<()> + Send,
+) -> Result<(), StoreError> {
+    let mut after = 0;
+    loop {
+        let records = match kind {
+            Records::Turns => app.store.dialogue_turns(dialogue, after, AT_ONCE).await?,
+            Records::Calls => app.store.rounds(dialogue, after, AT_ONCE).await?,
+        };
+        let Some((last, _)) = records.last() else { return Ok(()) };
+        after = *last;
+        for (number, record) in records {
+            if let Ok(record) = serde_json::from_str(&record)
+                && see(number, record).is_break()
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Gives the turns of a dialogue one by one with their numbers, oldest first, until it is told to stop.
+pub(crate) async fn each_turn(
+    app: &App,
+    dialogue: &str,
+    see: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
+) -> Result<(), StoreError> {
+    each(app, dialogue, Records::Turns, see).await
+}
+
+/// The last turn of a dialogue.
+pub(super) async fn last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
+    let mut last = None;
+    let see = |_, turn| {
+        last = Some(turn);
+        ControlFlow::Continue(())
+    };
+    each_turn(app, dialogue, see).await?;
+    Ok(last)
+}
+
+/// Gives the records of the calls of a dialogue one by one, oldest first.
+async fn each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send) -> Result<(), StoreError> {
+    let see = |_, call| {
+        see(call);
+        ControlFlow::Continue(())
+    };
+    each(app, dialogue, Records::Calls, see).await
+}
+
+/// Adds what a dialogue has reached to the coverage of its session.
+pub(crate) async fn cover(app: &App, row: &DialogueRow, coverage: &mut Coverage) -> Result<(), StoreError> {
+    let mut calls = Vec::new();
+    each_call(app, &row.id, |call| calls.extend(covered(&call))).await?;
+    let mut turns = Vec::new();
+    let see = |_, turn: TurnRecord| {
+        turns.extend(turn.result);
+        ControlFlow::Continue(())
+    };
+    each_turn(app, &row.id, see).await?;
+    coverage.add(Origin::of(row).start.as_deref(), &calls, &turns);
+    Ok(())
 }
 
 /// A call as coverage looks at it; `None` for a record without an answered call.
-pub(crate) fn covered(record: &Value) -> Option<CoveredCall> {
+fn covered(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let answered = record["status"] == "completed" && record["asked_again"] != true;
     let decision = &record["exit_decision"];
@@ -149,25 +226,33 @@ pub(crate) fn covered(record: &Value) -> Option<CoveredCall> {
 }
 
 /// The test that a run makes: its inputs and replies, and what its turns came to.
-pub(crate) fn test(origin: &Origin, session: &str, turns: &[TurnRecord], calls: &[Value]) -> ScriptTest {
-    let turns = turns.iter().filter_map(|turn| {
-        let mut expect = Expected::of(turn.result.as_ref()?);
-        // The message follows from the reply, which stands above it.
-        expect.ai_message = None;
-        let own = calls.iter().filter(|call| call["turn"] == turn.turn.as_str());
-        Some(TestTurn {
-            text: turn.text.clone(),
-            answer: turn.answer.as_ref().map(|answer| TestAnswer { value: answer["value"].clone() }),
-            replies: own.filter_map(reply).collect(),
-            expect,
-        })
-    });
+pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
+    let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
+    let see = |call: Value| {
+        if let (Some(turn), Some(reply)) = (call["turn"].as_str(), reply(&call)) {
+            replies.entry(turn.to_owned()).or_default().push(reply);
+        }
+    };
+    each_call(app, &row.id, see).await?;
+    let Origin { start, variables, .. } = Origin::of(row);
     let mut test = ScriptTest::default();
-    test.session = Some(session.to_owned());
-    test.start = origin.start.clone();
-    test.variables = origin.variables.clone();
-    test.turns = turns.collect();
-    test
+    (test.session, test.start, test.variables) = (Some(row.session.clone()), start, variables);
+    let see = |_, turn: TurnRecord| {
+        if let Some(result) = &turn.result {
+            let mut expect = Expected::of(result);
+            // The message follows from the reply, which stands above it.
+            expect.ai_message = None;
+            test.turns.push(TestTurn {
+                text: turn.text,
+                answer: turn.answer.map(|answer| TestAnswer { value: answer["value"].clone() }),
+                replies: replies.remove(&turn.turn).unwrap_or_default(),
+                expect,
+            });
+        }
+        ControlFlow::Continue(())
+    };
+    each_turn(app, &row.id, see).await?;
+    Ok(test)
 }
 
 /// The reply of a call for a test; `None` where there was no call, or the server did not see its end.

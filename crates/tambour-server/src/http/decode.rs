@@ -39,7 +39,7 @@ pub(crate) struct Decode {
     /// Whether extension events are wanted.
     #[serde(default)]
     extensions: bool,
-    /// Whether the reply is wanted as it should have been written.
+    /// Set when the reply is wanted as it should have been written.
     #[serde(default)]
     repaired: bool,
 }

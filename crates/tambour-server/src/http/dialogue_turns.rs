@@ -1,5 +1,6 @@
 //! Turns of a dialogue: their list, forks that begin from one, coverage, and tests of scripts made of them.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -10,7 +11,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::dialogue::script_test::{ScriptTest, TestEnv};
-use tambour::dialogue::{Coverage, CoveredCall, Dialogue, Turn};
+use tambour::dialogue::{Coverage, Dialogue};
 use tambour::script::load;
 
 use super::dialogues::{listed, owned};
@@ -21,8 +22,11 @@ use super::versions::{fits, owned as document, text};
 use crate::app::App;
 use crate::dialogues::{self, Fork, Origin, Prompts, TurnRecord};
 use crate::ids;
+use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
-use crate::store::{CallRecord, DialogueRow};
+
+/// Turns of a test that is run here: each fills a prompt anew.
+const MOST: usize = 500;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -51,9 +55,23 @@ pub(super) async fn list(
     Params(query): Params<page::Query>,
 ) -> Result<Json<Value>, Problem> {
     owned(&app, &caller, &id).await?;
-    let turns = dialogues::turns(&app, &id).await?;
-    let rows = turns.iter().map(|turn| (turn.turn.clone(), turn.shown()));
-    query.of(rows.collect()).map(Json)
+    let (limit, after) = (query.limit()? as usize, query.after());
+    let (mut begun, mut rows) = (after.is_none(), Vec::new());
+    let see = |_, turn: TurnRecord| {
+        if begun {
+            rows.push(turn.shown());
+        } else {
+            begun = after == Some(turn.turn.as_str());
+        }
+        if rows.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    dialogues::each_turn(&app, &id, see).await?;
+    if let Some(after) = after.filter(|_| !begun) {
+        return Err(page::unknown(after));
+    }
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    Ok(Json(page::answer(&rows, more)))
 }
 
 /// `POST /api/v1/dialogues/{id}/forks`: another dialogue that stands where this one stood before a turn.
@@ -65,13 +83,21 @@ pub(super) async fn fork(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let new: NewFork = body(&bytes)?;
     let row = owned(&app, &caller, &id).await?;
-    let turns = dialogues::turns(&app, &id).await?;
-    let at = turns.iter().position(|turn| turn.turn == new.turn).ok_or_else(|| {
+    let mut found = None;
+    let see = |number, turn: TurnRecord| {
+        if turn.turn != new.turn {
+            return ControlFlow::Continue(());
+        }
+        found = Some((number, turn.before));
+        ControlFlow::Break(())
+    };
+    dialogues::each_turn(&app, &id, see).await?;
+    let (number, before) = found.ok_or_else(|| {
         Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
     })?;
-    let state = turns[at].before.state(&row.state);
+    let state = before.state(&row.state);
     let dialogue: Dialogue = serde_json::from_value(state.clone()).map_err(|_| Problem::internal())?;
-    let origin: Origin = serde_json::from_str(&row.origin).unwrap_or_default();
+    let origin = Origin::of(&row);
     let forked_from = Some(Fork { dialogue_id: id.clone(), turn: new.turn });
     let now = ids::now();
     let fork = DialogueRow {
@@ -83,14 +109,7 @@ pub(super) async fn fork(
         origin: json!(Origin { forked_from, ..origin }).to_string(),
         ..row
     };
-    let shared = &turns[..at];
-    let is_shared = |call: &&Value| shared.iter().any(|turn| call["turn"] == turn.turn.as_str());
-    let calls = dialogues::calls(&app, &id).await?;
-    let mut records: Vec<CallRecord> =
-        shared.iter().map(|turn| CallRecord::Turn(json!(turn).to_string())).collect();
-    records.extend(calls.iter().filter(is_shared).map(|call| CallRecord::New(call.to_string())));
-    app.store.insert_dialogue(&fork).await?;
-    app.store.step_dialogue(&fork, &records).await?;
+    app.store.fork_dialogue(&fork, &id, number).await?;
     let (script, _) = dialogues::machine(&app, &fork)?;
     let mut made = listed(&fork);
     made["position"] = json!(dialogue.position(&script));
@@ -110,13 +129,8 @@ pub(super) async fn coverage(
 /// Coverage of the session of a dialogue.
 pub(super) async fn covered(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
     let (script, _) = dialogues::machine(app, row)?;
-    let origin: Origin = serde_json::from_str(&row.origin).unwrap_or_default();
     let mut coverage = Coverage::new(&script, &row.session).ok_or_else(Problem::internal)?;
-    let calls = dialogues::calls(app, &row.id).await?;
-    let calls: Vec<CoveredCall> = calls.iter().filter_map(dialogues::covered).collect();
-    let turns = dialogues::turns(app, &row.id).await?;
-    let turns: Vec<Turn> = turns.into_iter().filter_map(|turn: TurnRecord| turn.result).collect();
-    coverage.add(origin.start.as_deref(), &calls, &turns);
+    dialogues::cover(app, row, &mut coverage).await?;
     Ok(json!(coverage))
 }
 
@@ -127,10 +141,7 @@ pub(super) async fn test(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let row = owned(&app, &caller, &id).await?;
-    let origin: Origin = serde_json::from_str(&row.origin).unwrap_or_default();
-    let turns = dialogues::turns(&app, &id).await?;
-    let calls = dialogues::calls(&app, &id).await?;
-    let mut test = dialogues::test(&origin, &row.session, &turns, &calls);
+    let mut test = dialogues::test(&app, &row).await?;
     test.script = Some("script.yaml".to_owned());
     test.language = Some(app.settings().texts().language);
     let kind = [(header::CONTENT_TYPE, "application/yaml")];
@@ -150,6 +161,10 @@ pub(super) async fn replay(
     fits(&new.test, "test")?;
     let test = ScriptTest::parse("the test", &new.test)
         .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;
+    if test.turns.len() > MOST {
+        let detail = format!("a test has at most {MOST} turns here; `tambour run --test` takes more");
+        return Err(Problem::invalid("invalid_test", detail).with("field", "test"));
+    }
     let prompts = Prompts::of(&app, &caller.owner).await?;
     let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
     let (turns, number) = (test.turns.len(), version.version);

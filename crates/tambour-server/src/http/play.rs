@@ -33,7 +33,7 @@ const TOKENS: u32 = 400;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPlay {
-    /// What the user says, in order; to a `form`, `picture` or `skill` it is the value of the answer.
+    /// Words of the user, in order; to a `form`, `picture` or `skill` each is the value of the answer.
     #[serde(default)]
     answers: Vec<Value>,
     /// Person in whose place a model answers when no given answer is left.
@@ -44,7 +44,7 @@ pub(crate) struct NewPlay {
     max_turns: Option<u32>,
 }
 
-/// Why a dry run has ended.
+/// Reason for the end of a dry run.
 enum Stop {
     Ended,
     AnswersUsedUp,

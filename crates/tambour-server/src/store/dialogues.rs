@@ -28,7 +28,7 @@ pub struct DialogueRow {
     pub status: String,
     /// The state of the machine, as JSON.
     pub state: String,
-    /// How it began, as JSON: start, variables, and what it was forked from.
+    /// Beginning, as JSON: start, variables, and the dialogue and turn that it was forked from.
     pub origin: String,
 }
 
@@ -80,6 +80,13 @@ pub trait Dialogues: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError>;
+
+    /// Makes a dialogue with the records of the turns of another one that stand before a number, and of their calls. All or
+    /// nothing.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError>;
 
     /// The dialogue of that id.
     ///

@@ -52,10 +52,10 @@ pub struct Version {
     pub text: String,
 }
 
-/// How a version is stored.
+/// Terms on which a version is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// Whether it is published at once.
+    /// Set to publish it at once.
     pub publish: bool,
     /// Documents of the kind that an owner may have.
     pub most: u32,
@@ -63,7 +63,7 @@ pub struct Put {
     pub based_on: Option<u32>,
 }
 
-/// What became of a version.
+/// Outcome of storing a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     /// It has this number.

@@ -168,7 +168,7 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
     assert!(in_calls > 4, "{in_calls}"); // S-096
 }
 
-/// What is left of a turn whose log has its end, where what came of it is lost.
+/// Remains of a turn whose log has its end, and whose outcome is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
     let server = serve(Folder::new()).await;

@@ -224,4 +224,24 @@ async fn a_run_is_a_test_of_its_script() {
     assert_eq!(replayed["passed"], true);
     let refused = server.post(&path, &json!({"test": "turns: 7"})).await;
     assert_eq!((refused.status, refused.problem()), (422, "invalid_test"));
+    // Each turn of a test costs a prompt.
+    let long = format!("turns:\n{}", "- text: a\n".repeat(501));
+    let refused = server.post(&path, &json!({ "test": long })).await;
+    assert_eq!((refused.status, refused.problem()), (422, "invalid_test"));
+    // Turns are listed in pages.
+    let list = format!("/api/v1/dialogues/{id}/turns");
+    let all: Vec<Value> = turns(&server, id).await.iter().map(|turn| turn["turn"].clone()).collect();
+    let mut paged = Vec::new();
+    loop {
+        let after: &str = paged.last().and_then(Value::as_str).unwrap_or_default();
+        let query = if after.is_empty() { String::new() } else { format!("&after={after}") };
+        let page = get(&server, &format!("{list}?limit=1{query}")).await;
+        paged.push(page["data"][0]["turn"].clone());
+        if page["has_more"] == false {
+            break;
+        }
+    }
+    assert_eq!(paged, all);
+    let unknown = server.get(&format!("{list}?after=turn_x")).await;
+    assert_eq!((unknown.status, unknown.problem()), (400, "unknown_cursor"));
 }

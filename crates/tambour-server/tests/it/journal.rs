@@ -293,12 +293,12 @@ fn unsynced_child() {
         DIES.store(true, Ordering::SeqCst);
         appending.append(batch(1)).await.stored().unwrap();
         wait_for(&SYNCING);
-        // Who comes while it syncs waits for the next sync, which never is.
+        // A run that comes while it syncs waits for the next sync, which never is.
         let new = NewRun { row: row(2), opens: true, ..NewRun::default() };
         let Ok(Acquired::Begun { lease: _beginning, kept }) = store.acquire(new).await else {
             panic!("it begins")
         };
-        // Who has found it alive, and writes when it is dead.
+        // A run that has found it alive, and writes when it is dead.
         HOLDS.store(true, Ordering::SeqCst);
         let finishing = tokio::spawn(async move {
             let mut last = Batch::new(ending.next());

@@ -7,7 +7,7 @@ use super::state::Status;
 use super::turn::Turn;
 use crate::script::{Action, ActionKind, Script};
 
-/// What dialogues of one session have reached.
+/// Actions of one session that dialogues have reached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Coverage {
@@ -17,7 +17,7 @@ pub struct Coverage {
     pub actions: Vec<ActionCoverage>,
 }
 
-/// What became of one action.
+/// Coverage of one action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ActionCoverage {

@@ -47,10 +47,10 @@ pub struct ScriptTest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestTurn {
-    /// What the user says; absent where the model goes on by itself.
+    /// Words of the user; absent where the model goes on by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What the client answers to the request that waits.
+    /// Answer of the client to the request that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<TestAnswer>,
     /// Replies of the model in this turn, in order.
@@ -76,10 +76,10 @@ pub struct TestReply {
     /// The raw reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How the reply ended, `stop` when absent.
+    /// Reason for the end of the reply, `stop` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
-    /// Whether the user had seen some of it before it was known to be unreadable, so that it was not asked for again.
+    /// Set when the user had seen some of it before it was known to be unreadable, so that it was not asked for again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivered: bool,
     /// The call failed like this.
@@ -93,7 +93,7 @@ pub struct TestReply {
 pub struct TestFailure {
     /// Stable word.
     pub code: String,
-    /// What happened.
+    /// Description of the failure.
     #[serde(default)]
     pub message: String,
 }
@@ -114,7 +114,7 @@ pub struct Expected {
     /// Decision of the round, of `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_decision: Option<ExpectedDecision>,
-    /// What the model said to the user.
+    /// Message of the model to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ai_message: Option<String>,
     /// Code of the failure of the turn; absent where it must not fail.
@@ -147,7 +147,7 @@ pub struct ExpectedPosition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedDecision {
-    /// Whether the action may end.
+    /// Set when the action may end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_exit: Option<bool>,
     /// The rule behind it.
@@ -165,13 +165,13 @@ pub struct Difference {
     pub turn: usize,
     /// The field of `expect`, such as `exit_decision.decision_source`; `replies` where the model was asked more or less often.
     pub field: String,
-    /// What was expected.
+    /// Expected value.
     pub expected: Value,
-    /// What came.
+    /// Value that came.
     pub found: Value,
 }
 
-/// What a test is run with.
+/// Environment of a test.
 #[derive(Clone, Copy)]
 pub struct TestEnv<'a> {
     /// Templates by id.

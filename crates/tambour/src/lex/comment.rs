@@ -14,7 +14,7 @@ pub struct Comment {
     stand: Stand,
 }
 
-/// What has come of a comment.
+/// Progress within a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stand {
     /// It is not open.

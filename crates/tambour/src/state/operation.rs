@@ -333,7 +333,7 @@ impl Operation {
         self.read.as_ref().err()
     }
 
-    /// Whether it would do the same as another one.
+    /// Compares the effect with that of another one.
     pub(crate) fn is_same(&self, other: &Operation) -> bool {
         (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)
     }

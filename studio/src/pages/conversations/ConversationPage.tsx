@@ -12,7 +12,7 @@ import styles from "./ConversationPage.module.css";
 import { HistoryTab } from "./HistoryTab.tsx";
 import { MessagesTab } from "./MessagesTab.tsx";
 import { pointsOf } from "./points.ts";
-import { RemoveButton } from "./RemoveButton.tsx";
+import { RemoveConversation } from "./RemoveConversation.tsx";
 import { RenameDialog } from "./RenameDialog.tsx";
 import { RollbackDialog } from "./RollbackDialog.tsx";
 import { SchemaTab } from "./SchemaTab.tsx";
@@ -85,7 +85,7 @@ function ConversationPage({ id }: { id: string }) {
             <Button icon={<DownloadOutlined />} onClick={() => void exportAll()}>
               {t("exportAll")}
             </Button>
-            <RemoveButton text id={id} name={title} onRemoved={() => void navigate("/conversations")} />
+            <RemoveConversation text id={id} name={title} onRemoved={() => void navigate("/conversations")} />
           </>
         )
       }

@@ -12,7 +12,7 @@ import { app } from "../../i18n/texts/app.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./ConversationsPage.module.css";
-import { RemoveButton } from "./RemoveButton.tsx";
+import { RemoveConversation } from "./RemoveConversation.tsx";
 
 type Conversation = Schemas["Conversation"];
 
@@ -146,7 +146,7 @@ function Row({ conversation, onRemoved }: { conversation: Conversation; onRemove
           <code>{id}</code>
         </div>
       </div>
-      <RemoveButton id={id} name={title ?? t("untitled")} onRemoved={onRemoved} />
+      <RemoveConversation id={id} name={title ?? t("untitled")} onRemoved={onRemoved} />
     </div>
   );
 }

@@ -16,14 +16,29 @@ use crate::store::{
 #[async_trait]
 impl Dialogues for SqliteStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
-        let query = sqlx::query(
-            "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
-             origin) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        );
-        let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
-        let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
-        query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(self.pool()).await?;
+        insert(&mut *self.pool().acquire().await?, row).await?;
         Ok(())
+    }
+
+    async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let made = async {
+            insert(&mut connection, row).await?;
+            for statement in [
+                "insert into dialogue_turns (dialogue_id, record) select ?1, record from dialogue_turns \
+                 where dialogue_id = ?2 and number < ?3 order by number",
+                "insert into rounds (dialogue_id, record) select ?1, record from rounds where dialogue_id = ?2 \
+                 and json_extract(record, '$.turn') in (select json_extract(record, '$.turn') from dialogue_turns \
+                 where dialogue_id = ?2 and number < ?3) order by number",
+            ] {
+                let query = sqlx::query(statement).bind(&row.id).bind(from).bind(before);
+                query.execute(&mut *connection).await?;
+            }
+            Ok(())
+        };
+        let made = made.await;
+        Ok(end(&mut connection, made).await?)
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
@@ -185,6 +200,17 @@ pub(super) async fn progress(
         Some((once, answer)) => once.note(connection, id, Some(answer)).await,
         None => Ok(()),
     }
+}
+
+async fn insert(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
+         origin) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    );
+    let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
+    let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
+    query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(connection).await?;
+    Ok(())
 }
 
 /// Stores where a dialogue stands: its state, status and time.

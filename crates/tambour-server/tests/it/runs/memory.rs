@@ -556,6 +556,20 @@ impl Dialogues for Memory {
         Ok(())
     }
 
+    async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let turn = |record: &str| serde_json::from_str::<Value>(record).unwrap()["turn"].clone();
+        let numbered = (1..).zip(&data.turns).filter(|(number, (of, _))| of == from && *number < before);
+        let turns: Vec<String> = numbered.map(|(_, (_, record))| record.clone()).collect();
+        let shared: Vec<Value> = turns.iter().map(|record| turn(record)).collect();
+        let of_fork = data.rounds.iter().filter(|(of, record)| of == from && shared.contains(&turn(record)));
+        let rounds: Vec<String> = of_fork.map(|(_, record)| record.clone()).collect();
+        data.turns.extend(turns.into_iter().map(|record| (row.id.clone(), record)));
+        data.rounds.extend(rounds.into_iter().map(|record| (row.id.clone(), record)));
+        data.dialogues.insert(row.id.clone(), row.clone());
+        Ok(())
+    }
+
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
         Ok(self.data().dialogues.get(id).cloned())
     }

@@ -105,7 +105,11 @@ impl Block {
                 _ => 'x',
             })
         };
-        let mut block = Block { body: String::with_capacity(self.body.len()), ..self.clone() };
+        if self.gaps.is_empty() {
+            return None;
+        }
+        let mut block = self.clone();
+        block.body.clear();
         let mut at = 0;
         for gap in &self.gaps {
             block.body.push_str(&self.body[at..gap.start]);
@@ -113,7 +117,7 @@ impl Block {
             at = gap.end;
         }
         block.body.push_str(&self.body[at..]);
-        (at > 0).then_some(block)
+        Some(block)
     }
 
     /// The offset after all of the body.

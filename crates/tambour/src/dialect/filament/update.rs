@@ -18,7 +18,7 @@ use crate::state::{Op, Operation, Reason, bounded};
 /// The notice of updates that could not be read or applied (F-212).
 pub(super) const FAILED: &str = "state_update_partial_failure";
 
-/// Why the operations of a block are not certain, where a closing tag may be text of one.
+/// Reason to doubt the operations of a block in which a closing tag may be text.
 pub(super) const TAG_WITHIN: &str = "a closing tag was left out of a value, or stands beside one";
 
 /// Lists of a value in which operations are found.

@@ -7,12 +7,12 @@ pub(super) fn is_event(name: &str) -> bool {
     kind_of(name) == Some(EventKind::Contract)
 }
 
-/// Whether an event of a list may be called so.
+/// Tells the names that an event of a list may have.
 pub(super) fn may_be(name: &str) -> bool {
     matches!(kind_of(name), Some(EventKind::Contract | EventKind::System))
 }
 
-/// Whether events of these names are a reply: an answer is among them, and nothing stands behind their end.
+/// Tells a whole reply by the names of its events: an answer is among them, and nothing stands behind their end.
 pub(super) fn is_whole(names: &[&str]) -> bool {
     let last = names.iter().rfind(|name| is_event(name));
     names.contains(&"final_delta")

@@ -44,9 +44,9 @@ impl Needed {
 pub struct Wrapped {
     /// Names of the key.
     pub names: &'static [&'static str],
-    /// Whether the objects of the list may be named so, by the first key that they need.
+    /// Tells the names that the objects of the list may have, by the first key that they need.
     pub item: fn(&str) -> bool,
-    /// Whether objects of these names are a whole reply.
+    /// Tells a whole reply by the names of its objects.
     pub whole: fn(&[&str]) -> bool,
 }
 

@@ -59,7 +59,7 @@ fn rank(told: &Told) -> u8 {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) keys: Vec<Key>,
-    /// Whether nothing but a fence stands before it in the reply.
+    /// Set where nothing but a fence stands before it in the reply.
     pub(super) first: bool,
     /// The list under its first key.
     pub(super) items: Option<Items>,

@@ -10,10 +10,10 @@ use crate::lex::fence::Fence;
 pub(super) struct Items {
     /// The keys of each object in it.
     pub(super) keys: Vec<Vec<Key>>,
-    /// Whether it goes on, and whether its last object does.
+    /// Set while the list, and its last object, go on.
     pub(super) open: bool,
     pub(super) inside: bool,
-    /// Whether it holds something else.
+    /// Set where the list holds something else.
     pub(super) others: bool,
 }
 
@@ -31,7 +31,7 @@ impl Items {
     }
 }
 
-/// What an object tells of a dialect whose objects may stand in a list under this key; `None`: it is no such object.
+/// Verdict of an object on a dialect whose objects may stand in a list under this key; `None`: it is no such object.
 pub(super) fn tells(found: &Found, entry: &Entry, text: &str, extent: Extent) -> Option<Told> {
     let Wrapped { names, item, whole } = entry.opening.wrapped?;
     let key = found.keys.first().filter(|key| names.contains(&key.name.as_str()))?;
@@ -56,7 +56,7 @@ pub(super) fn tells(found: &Found, entry: &Entry, text: &str, extent: Extent) ->
     })
 }
 
-/// Whether nothing but white space and the line of a fence stands in front of the object.
+/// Checks that nothing but white space and the line of a fence stands in front of the object.
 pub(super) fn begins(before: &str) -> bool {
     let before = before.trim();
     before.is_empty() || Fence::of(before).is_some()

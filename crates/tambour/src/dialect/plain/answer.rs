@@ -48,7 +48,7 @@ pub(super) struct Answer {
     prose: Option<Prose>,
     /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
     structure: bool,
-    /// What goes out is the written form of a call, in which nothing is Markdown.
+    /// Set while the written form of a call goes out, in which nothing is Markdown.
     is_form: bool,
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
     tag: usize,

@@ -56,7 +56,7 @@ impl Which {
     }
 }
 
-/// What `text` begins with, in the known format, or else, with `any`, in another one. `end`: no more comes.
+/// Beginning of `text` in the known format, or else, with `any`, in another one. `end`: no more comes.
 pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun {
     match begun(text, which, end) {
         known @ (Begun::No | Begun::Stray(_)) if any && which.format.is_some() => {

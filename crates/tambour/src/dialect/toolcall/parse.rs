@@ -32,7 +32,7 @@ const TRAIL: usize = 128;
 pub(super) struct Reader {
     pub(super) plain: Plain,
     options: Arc<Options>,
-    /// Which forms count, and whether those of other formats than the first call's are known for what they are.
+    /// Forms that count, and a switch for those of other formats than the first call's, which are refused.
     which: Which,
     any_format: bool,
     /// What waits: a mark, or a call.

@@ -1,6 +1,5 @@
-import { DeleteOutlined } from "@ant-design/icons";
-import { App, Button } from "antd";
 import { api } from "../../../api/client.ts";
+import { RemoveButton } from "../../../components/RemoveButton.tsx";
 import { imports } from "../../../i18n/texts/imports.ts";
 import { prompts } from "../../../i18n/texts/prompts.ts";
 import { useText } from "../../../i18n/useText.ts";
@@ -11,39 +10,22 @@ type RemoveProps = { kind: "cards" | "lorebooks"; id: string; name: string; onRe
 export function RemoveImport({ kind, id, name, onRemoved, text = false }: RemoveProps) {
   const t = useText(imports);
   const shared = useText(prompts);
-  const { modal, message } = App.useApp();
-
-  function ask(): void {
-    modal.confirm({
-      title: t("removeTitle", { name }),
-      content: t("removeText"),
-      okText: shared("remove"),
-      okButtonProps: { danger: true },
-      cancelText: shared("cancel"),
-      onOk: async () => {
-        try {
-          const path = { id };
-          await (kind === "cards"
-            ? api.remove("/api/v1/cards/{id}", { path })
-            : api.remove("/api/v1/lorebooks/{id}", { path }));
-          void message.success(shared("removed", { name }));
-          onRemoved();
-        } catch (error) {
-          void message.error(error instanceof Error ? error.message : String(error));
-        }
-      },
-    });
-  }
-
+  const path = { id };
   return (
-    <Button
-      type={text ? "default" : "text"}
-      danger={text}
-      icon={<DeleteOutlined />}
-      aria-label={t("removeNamed", { name })}
-      onClick={ask}
-    >
-      {text ? shared("remove") : null}
-    </Button>
+    <RemoveButton
+      label={t("removeNamed", { name })}
+      text={text ? shared("remove") : undefined}
+      question={{
+        title: t("removeTitle", { name }),
+        content: t("removeText"),
+        ok: shared("remove"),
+        cancel: shared("cancel"),
+      }}
+      removed={shared("removed", { name })}
+      remove={() =>
+        kind === "cards" ? api.remove("/api/v1/cards/{id}", { path }) : api.remove("/api/v1/lorebooks/{id}", { path })
+      }
+      onRemoved={onRemoved}
+    />
   );
 }

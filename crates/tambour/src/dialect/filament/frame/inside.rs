@@ -366,7 +366,7 @@ impl Block {
             && !matches!(self.known.form, Form::Commands | Form::OneUpdate)
     }
 
-    /// Whether it holds commands, or JSON in their place.
+    /// Tells a block of commands, or of JSON in their place.
     fn is_commands(&self) -> bool {
         self.known.form == Form::Commands
     }

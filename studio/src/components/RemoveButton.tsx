@@ -1,0 +1,50 @@
+import { DeleteOutlined } from "@ant-design/icons";
+import { App, Button } from "antd";
+
+type RemoveButtonProps = {
+  /** Name of the button for readers of the screen. */
+  label: string;
+  /** Word on the button; only its sign when absent. */
+  text?: string | undefined;
+  question: { title: string; content: string; ok: string; cancel: string };
+  /** Sentence about the removal, once it is done. */
+  removed: string;
+  remove: () => Promise<unknown>;
+  onRemoved: () => void;
+};
+
+/** Button that removes something after it has asked. */
+export function RemoveButton({ label, text, question, removed, remove, onRemoved }: RemoveButtonProps) {
+  const { modal, message } = App.useApp();
+
+  function ask(): void {
+    modal.confirm({
+      title: question.title,
+      content: question.content,
+      okText: question.ok,
+      okButtonProps: { danger: true },
+      cancelText: question.cancel,
+      onOk: async () => {
+        try {
+          await remove();
+          void message.success(removed);
+          onRemoved();
+        } catch (error) {
+          void message.error(error instanceof Error ? error.message : String(error));
+        }
+      },
+    });
+  }
+
+  return (
+    <Button
+      type={text === undefined ? "text" : "default"}
+      danger={text !== undefined}
+      icon={<DeleteOutlined />}
+      aria-label={label}
+      onClick={ask}
+    >
+      {text}
+    </Button>
+  );
+}
