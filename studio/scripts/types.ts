@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import openapi, { astToString, type OpenAPI3 } from "openapi-typescript";
 
@@ -30,16 +30,16 @@ async function read(source: string): Promise<OpenAPI3> {
 /** Description by a server of itself, started for that on a free port. */
 async function describedBy(program: string): Promise<OpenAPI3> {
   const data = await mkdtemp(join(tmpdir(), "tambour-types-"));
-  const server = spawn(program, ["serve", "--listen", "127.0.0.1:0", "--data", data, "--upstream", "demo"], {
+  const server = spawn(resolve(program), ["serve", "--listen", "127.0.0.1:0", "--data", data, "--upstream", "demo"], {
     cwd: data,
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const ended = new Promise((resolve) => server.once("exit", resolve));
+  const ended = new Promise((done) => server.once("exit", done).once("error", done));
   try {
-    const address = await new Promise<string>((resolve, reject) => {
+    const address = await new Promise<string>((told, reject) => {
       server.once("error", reject);
       server.once("exit", () => reject(new Error(`${program} did not start`)));
-      createInterface({ input: server.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
+      createInterface({ input: server.stdout }).once("line", (line) => told(line.replace("listening on ", "")));
     });
     return await read(address);
   } finally {

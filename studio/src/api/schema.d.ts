@@ -1544,7 +1544,7 @@ export interface components {
             extensions?: boolean;
             /** @description `stop`, `length`, `content_filter`, `tool_calls` or `cancelled`. */
             finish_reason?: string | null;
-            /** @description Whether the reply is wanted as it should have been written. */
+            /** @description Set when the reply is wanted as it should have been written. */
             repaired?: boolean;
             /** @description The raw reply. */
             reply: string;
@@ -2342,7 +2342,7 @@ export interface components {
         };
         /** @description Body of `POST /api/v1/dialogues/{id}/play`. */
         NewPlay: {
-            /** @description What the user says, in order; to a `form`, `picture` or `skill` it is the value of the answer. */
+            /** @description Words of the user, in order; to a `form`, `picture` or `skill` each is the value of the answer. */
             answers?: unknown[];
             /**
              * Format: int32
