@@ -59,6 +59,30 @@ impl Rules {
     }
 }
 
+/// Names of the tool in a call, and of its arguments. OpenAI's `function` holds both.
+const NAMES: [&str; 3] = ["name", "tool", "tool_name"];
+const ARGUMENTS: [&str; 3] = ["args", "arguments", "parameters"];
+
+/// What a call says twice, with different values, in words.
+pub(super) fn contradiction(call: &Map<String, Value>) -> Option<&'static str> {
+    let function = call.get("function").and_then(Value::as_object);
+    let levels = || std::iter::once(call).chain(function);
+    let under = |keys: &'static [&str]| {
+        levels()
+            .flat_map(|fields| fields.iter())
+            .filter(move |(key, _)| keys.iter().any(|known| known.eq_ignore_ascii_case(key)))
+    };
+    let mut names = under(&NAMES).map(|(_, value)| value).filter(|value| value.is_string());
+    let named = call.get("function").filter(|value| value.is_string());
+    let first = names.next();
+    if names.chain(named).any(|name| first.is_some_and(|first| first != name)) {
+        return Some("names two tools");
+    }
+    let mut args = under(&ARGUMENTS).map(|(_, value)| value);
+    let first = args.next();
+    args.any(|other| Some(other) != first).then_some("has its arguments twice")
+}
+
 /// Why a call runs not, and in words.
 pub(super) type Refusal = (Fault, String);
 

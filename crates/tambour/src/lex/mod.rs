@@ -9,6 +9,7 @@ pub mod json;
 pub mod marks;
 pub mod markup;
 pub mod prose;
+pub mod quoting;
 pub mod scan;
 pub mod seam;
 pub mod signs;

@@ -58,8 +58,8 @@ impl Prose {
     }
 
     /// Whether a watched place stands in a code span that has closed, or in other text ([`Prose::set_text`]).
-    #[must_use]
-    pub fn is_text(&self, place: usize) -> bool {
+    pub fn is_text(&mut self, place: usize) -> bool {
+        self.spans.end_run();
         self.spans.watched.get(place).copied().unwrap_or_default()
     }
 }
@@ -282,7 +282,6 @@ mod tests {
                     false => prose.text(part),
                 }
             }
-            prose.text("\n");
             (0..text.matches('@').count()).map(|at| prose.is_text(at)).collect::<Vec<_>>()
         };
         for (text, expected) in [

@@ -9,6 +9,7 @@ use super::check::{Check, MISMATCHES, Stand};
 use super::modes::{Calls, Mode};
 use super::options::{self, PlanOptions};
 use super::rules;
+use crate::dialect::called::contradiction;
 use crate::finding::{Doubt, Report, clip};
 use crate::schema::type_name;
 use crate::tool::{Tool, Tools};
@@ -83,6 +84,9 @@ impl Check<'_> {
         if let Some(doubt) = doubts.of_call(index) {
             let message = format!("`{at}`: {}", doubt.message);
             return self.fault(doubtful(doubt.doubt, (place, end), message));
+        }
+        if let Some(why) = contradiction(fields) {
+            return self.fault(fault(format!("`{at}` {why}")).row("R-95"));
         }
         let further = further(fields, at);
         if let Some(renamed) = rename(fields) {

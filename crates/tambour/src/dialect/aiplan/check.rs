@@ -7,6 +7,7 @@ use super::modes::{Calls, Mode, Text, mode, modes};
 use super::options;
 use super::outside::join;
 use super::rules;
+use crate::dialect::said::{is_whole, text_in};
 use crate::finding::Report;
 use crate::finding::clip;
 use crate::options::Options;
@@ -158,6 +159,8 @@ pub(super) struct Checked {
     pub(super) acts: bool,
     /// Whether it stands in a list or under a key.
     pub(super) wrapped: bool,
+    /// Whether its answer was no text, and was read as one.
+    pub(super) from_value: bool,
     /// Whether it is not valid, and its answer or calls are lost with it while no report covers them.
     pub(super) lost: bool,
     pub(super) lost_calls: bool,
@@ -179,6 +182,7 @@ pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options:
         unknown: 0,
         room,
         checks: CHECKS,
+        from_value: false,
         valid: true,
     };
     check.thought();
@@ -189,14 +193,14 @@ pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options:
     let written = check.fields.get("tool_calls");
     let acts = mode.is_some_and(|mode| mode.calls == Calls::Some)
         || written.is_some_and(|calls| calls.as_array().is_none_or(|calls| !calls.is_empty()));
-    let Check { mut fields, reports, valid, .. } = check;
+    let Check { mut fields, reports, valid, from_value, .. } = check;
     let mut plan = Map::new();
     for name in FIELDS {
         plan.insert(name.to_owned(), fields.shift_remove(name).unwrap_or(Value::Null));
     }
     plan.extend(fields);
     let calls = calls.unwrap_or_default();
-    Checked { plan: Value::Object(plan), calls, reports, valid, acts, ..Checked::default() }
+    Checked { plan: Value::Object(plan), calls, reports, valid, acts, from_value, ..Checked::default() }
 }
 
 pub(super) struct Check<'a> {
@@ -211,6 +215,8 @@ pub(super) struct Check<'a> {
     pub(super) room: (usize, usize),
     /// Steps that are left for checks of arguments.
     pub(super) checks: u64,
+    /// Whether the answer was no text, and was read as one.
+    from_value: bool,
     pub(super) valid: bool,
 }
 
@@ -259,26 +265,45 @@ impl Check<'_> {
         if !self.present("response_mode") {
             return None;
         }
-        let Value::String(word) = &self.fields["response_mode"] else {
+        let Value::String(word) = self.fields["response_mode"].clone() else {
             self.type_fault("response_mode", "a string", "P-006");
             return None;
         };
         let (place, end) = self.places.member("response_mode");
-        let Some(mode) = mode(options::variant(self.options), word) else {
+        let Some(mode) = mode(options::variant(self.options), &word) else {
             let names: Vec<&str> =
                 modes(options::variant(self.options)).iter().map(|mode| mode.name).collect();
             let message =
-                format!("`/response_mode` is `{}`; it is one of {}", clip(word, 60), names.join(", "));
+                format!("`/response_mode` is `{}`; it is one of {}", clip(&word, 60), names.join(", "));
             self.fault(Report::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
+        if let Some(other) = self.other_mode(mode) {
+            let message = format!("`/{}` says another mode than `/response_mode`", clip(&other, 60));
+            self.fault(Report::new(rules::MODE_INVALID, place, end, message).row("R-95"));
+        }
         if mode.name != word {
-            let message = format!("`/response_mode` is written `{}`", clip(word, 60));
+            let message = format!("`/response_mode` is written `{}`", clip(&word, 60));
             let found = Report::new(rules::MODE_INVALID, place, end, message);
             self.reports.push(found.repaired(format!("read as {}", mode.name)));
             self.fields.insert("response_mode".to_owned(), Value::from(mode.name));
         }
         Some(mode)
+    }
+
+    /// A key that is like that of the mode, and under which another one stands.
+    fn other_mode(&self, known: &Mode) -> Option<String> {
+        let named = |key: &str| {
+            let plain = |c: &char| c.is_ascii_alphanumeric();
+            let letters: String = key.chars().filter(plain).map(|c| c.to_ascii_lowercase()).collect();
+            key != "response_mode" && matches!(&*letters, "responsemode" | "mode")
+        };
+        let other = |value: &Value| {
+            let word = value.as_str().unwrap_or_default();
+            mode(options::variant(self.options), word).is_none_or(|mode| mode != known)
+        };
+        let found = self.fields.iter().take(MEMBERS).find(|(key, value)| named(key) && other(value));
+        found.map(|(key, _)| key.clone())
     }
 
     fn text(&mut self, mode: Option<&Mode>, calls: bool) {
@@ -288,7 +313,7 @@ impl Check<'_> {
         let text = match &self.fields["direct_response"] {
             Value::String(text) => Some(text),
             Value::Null => None,
-            _ => return self.type_fault("direct_response", "a string or null", "P-013"),
+            _ => return self.other_text(mode),
         };
         let Some(mode) = mode else { return };
         let filled = text.is_some_and(|text| !text.trim().is_empty());
@@ -304,6 +329,21 @@ impl Check<'_> {
             }
             _ => {}
         }
+    }
+
+    /// An answer that is no text, in a mode that wants one: the text in it is read.
+    fn other_text(&mut self, mode: Option<&Mode>) {
+        let value = &self.fields["direct_response"];
+        let text = mode.filter(|mode| mode.text != Text::None).and_then(|_| text_in(value));
+        let Some(text) = text.filter(|_| is_whole(value)) else {
+            return self.type_fault("direct_response", "a string or null", "P-013");
+        };
+        let (place, end) = self.places.member("direct_response");
+        let message = format!("`/direct_response` is {}, not a string", type_name(value));
+        let found = Report::new(rules::FIELD_TYPE, place, end, message).row("R-87");
+        self.reports.push(found.repaired("its text is the answer"));
+        self.fields.insert("direct_response".to_owned(), Value::from(text));
+        self.from_value = true;
     }
 
     fn no_text(&mut self, mode: &Mode, null: bool, (place, end): Stand) {

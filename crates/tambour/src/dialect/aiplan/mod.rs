@@ -25,12 +25,14 @@ use std::sync::Arc;
 
 use super::front::{Front, Reply};
 use super::opening::{Needed, Opening, Shape};
+use super::said::text_in;
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
 use crate::finding::Report;
 use crate::options::Options;
 use crate::span::Place;
 use crate::texts::Texts;
+use check::Checked;
 use options::{PlanOptions, Variant};
 use parse::{Aside, Plans, Read};
 
@@ -87,14 +89,20 @@ impl AiPlan {
             checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
             checked.valid = false;
         }
+        if checked.valid && checked.acts && self.front.body.outside.goes_on() {
+            let message = "the plan stands in a sentence; no call of it may run";
+            checked.reports.push(Report::new(rules::PLAN_ASIDE, start, end.offset, message));
+            checked.valid = false;
+        }
         self.front.body.outside.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
-        checked.reports.into_iter().for_each(|report| out.report(report));
+        checked.reports.drain(..).for_each(|report| out.report(report));
         for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
             let repair = if checked.valid { "not used; the first valid one is" } else { "not used" };
             out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {
+            let unsent = if unsent.is_empty() { answer(&checked) } else { unsent };
             let answers = !unsent.is_empty() && !self.front.body.answered;
             if checked.lost_calls || checked.lost && !answers {
                 let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
@@ -178,6 +186,15 @@ impl AiPlan {
         let plan = Plan { plan, is_fallback: true };
         out.act(Action::Plan(plan));
     }
+}
+
+/// The text of a plan that cannot be used and calls nothing: it is the answer all the same.
+fn answer(checked: &Checked) -> String {
+    let Some(value) = checked.plan.get("direct_response").filter(|_| !checked.acts) else {
+        return String::new();
+    };
+    let under = |key: &&str| text_in(value.get(key)?);
+    text_in(value).or_else(|| ["text", "content"].iter().find_map(under)).unwrap_or_default()
 }
 
 impl Dialect for AiPlan {

@@ -1,6 +1,6 @@
 //! The object under way: its strings stream while they may, everything else is watched.
 
-use super::check::{FIELDS, Places};
+use super::check::{Checked, Places};
 use super::modes::{Text, mode};
 use super::options;
 use super::outside::Frame;
@@ -27,6 +27,8 @@ pub(super) struct PlanObject {
     pub(super) likely: bool,
     /// Another object is the plan: nothing of this one is used.
     pub(super) idle: bool,
+    /// Prose stands before it: one field of plans does not make a plan of it.
+    beside_prose: bool,
     /// What is done with the string under way.
     target: Target,
     mode: String,
@@ -55,7 +57,7 @@ const MODE: usize = 64;
 
 impl PlanObject {
     /// An object that begins at `start`; nothing of an `idle` one is used.
-    pub(super) fn new(frame: Frame, start: Place, idle: bool) -> PlanObject {
+    pub(super) fn new(frame: Frame, start: Place, idle: bool, beside_prose: bool) -> PlanObject {
         PlanObject {
             frame,
             places: Places::starting_at(start),
@@ -64,6 +66,7 @@ impl PlanObject {
             rounded: false,
             likely: false,
             idle,
+            beside_prose,
             target: Target::Nowhere,
             mode: String::new(),
             allowed: None,
@@ -107,8 +110,9 @@ impl PlanObject {
             },
             JsonEvent::Key { text, place, depth } => match *depth {
                 1 => {
-                    self.likely |= FIELDS.contains(text);
                     self.top_key(text, place.get());
+                    let least = if self.beside_prose { LEAST } else { 1 };
+                    self.likely |= self.places.fields() >= least;
                 }
                 // In an object under a key, or in a list.
                 2 if !self.likely || self.inner.fields() > 0 => {
@@ -181,6 +185,14 @@ impl PlanObject {
     /// Whether it holds what looks like a plan, and is none itself.
     pub(super) fn is_wrapped(&self) -> bool {
         self.likely && self.places.fields() == 0
+    }
+
+    /// Holds the answer of a valid plan that was no text, and was read as one.
+    pub(super) fn answer_as_text(&mut self, checked: &Checked) {
+        if checked.valid && checked.from_value && !self.sent {
+            self.held.clear();
+            self.hold(checked.plan["direct_response"].as_str().unwrap_or_default());
+        }
     }
 
     /// Text of the thought. When an answer was sent, thinking is over in the stream.

@@ -3,7 +3,7 @@
 use super::rules;
 use crate::finding::Report;
 use crate::lex::fence::Fence;
-use crate::lex::prose::Prose;
+use crate::lex::prose::{Line, Prose};
 use crate::repair::json::{End, Origin, Start};
 use crate::span::Place;
 
@@ -49,6 +49,18 @@ pub(super) struct Outside {
     aside: Left,
     /// What the text so far is, apart from values.
     prose: Prose,
+    /// Text in the open fence, which makes code of what else it holds, and a comment on the line under way there.
+    code: bool,
+    remark: bool,
+    /// A comment between `/*` at the start of a line and `*/`.
+    comment: bool,
+    /// Whether a comment may begin, and the character before.
+    starts: bool,
+    previous: char,
+    /// The line of the last value, and the text behind it, while a sentence may go on there.
+    behind: Option<(Line, String)>,
+    /// Whether a sentence goes on behind what may be the plan.
+    goes_on: bool,
 }
 
 /// How a plan stands in its reply.
@@ -62,6 +74,7 @@ pub(super) struct Frame {
     pub(super) thinking: bool,
     /// Whether it stands in a quotation, in a code span or in a sentence, as far as the text before it tells.
     pub(super) aside: bool,
+    line: Line,
     before: Left,
 }
 
@@ -79,7 +92,7 @@ const LANGUAGE: usize = 32;
 
 impl Outside {
     pub(super) fn starting_at(place: Place) -> Outside {
-        Outside { at: place, line_start: true, ..Outside::default() }
+        Outside { at: place, line_start: true, starts: true, ..Outside::default() }
     }
 
     /// Says that a draft came first.
@@ -146,6 +159,7 @@ impl Outside {
 
     pub(super) fn text(&mut self, text: &str) {
         self.prose.text(text);
+        self.follow(text);
         // Up to where in `text` the place is counted.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
@@ -173,12 +187,16 @@ impl Outside {
                     self.said = std::mem::take(language);
                     self.language = None;
                     self.line_start = true;
+                    self.remark = false;
                 } else if language.len() < LANGUAGE && !(language.is_empty() && c.is_whitespace()) {
                     language.push(c);
                 }
             } else if c == '\n' {
                 self.line_start = true;
+                self.remark = false;
             } else if !c.is_whitespace() && c != '\u{FEFF}' {
+                self.remark |= self.line_start && matches!(c, '/' | '#');
+                self.code |= self.fence.is_some() && !self.remark;
                 self.line_start = false;
                 self.filled = true;
                 let end = self.at.offset + at - counted + c.len_utf8();
@@ -193,6 +211,28 @@ impl Outside {
             }
         }
         self.at.advance(&text[counted..]);
+    }
+
+    /// Follows comments of code, and the line behind a value.
+    fn follow(&mut self, text: &str) {
+        for c in text.chars() {
+            match (self.previous, c) {
+                ('/', '*') if self.starts => self.comment = true,
+                ('*', '/') => self.comment = false,
+                _ => {}
+            }
+            // A slash at the start of a line waits for what follows it.
+            self.starts = c == '\n' || self.starts && (c.is_whitespace() || c == '/' && self.previous != '/');
+            self.previous = c;
+        }
+        if let Some((line, behind)) = &mut self.behind {
+            behind.push_str(text);
+            let adjoins = behind.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
+            if let Some(goes_on) = line.goes_on(behind, false) {
+                self.goes_on |= goes_on || adjoins;
+                self.behind = None;
+            }
+        }
     }
 
     /// A comment: it is text, and marks of fences in it are none.
@@ -224,6 +264,7 @@ impl Outside {
             None => {
                 self.fence = Some(run);
                 self.language = Some(String::new());
+                (self.code, self.remark) = (false, false);
                 let mut after = self.run_at;
                 (0..length).for_each(|_| after.advance(&String::from(mark)));
                 self.said_at = (after, after.offset);
@@ -253,7 +294,10 @@ impl Outside {
         let Start { place: start, origin, commented, .. } = *start;
         let line = self.prose.line();
         let bare = origin == Origin::Bare;
-        let aside = line.is_quoted() || bare && (line.in_sentence() || self.prose.in_span());
+        let sentence =
+            if bare { line.in_sentence() || self.prose.in_span() } else { self.code || self.remark };
+        let aside = line.is_quoted() || sentence || self.comment;
+        (self.behind, self.previous, self.starts) = (None, ' ', false);
         Frame {
             start,
             origin,
@@ -261,6 +305,7 @@ impl Outside {
             language_at: self.said_at,
             thinking: self.thinking || commented,
             aside,
+            line,
             before,
         }
     }
@@ -273,7 +318,8 @@ impl Outside {
     }
 
     /// The value that has just ended may be the plan: what comes from here on stands behind it.
-    pub(super) fn split(&mut self) {
+    pub(super) fn split(&mut self, frame: &Frame) {
+        (self.behind, self.goes_on) = (Some((frame.line, String::new())), false);
         self.before = join(self.before, self.since.take());
     }
 
@@ -284,6 +330,11 @@ impl Outside {
         (self.fence, self.language) = (None, None);
         self.said.clear();
         self.since = join(self.before.take(), self.since);
+    }
+
+    /// Whether a sentence goes on behind what may be the plan, on its line.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// What has come since the last value.

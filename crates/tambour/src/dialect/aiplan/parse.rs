@@ -186,7 +186,8 @@ impl Plans {
             JsonEvent::Comment(text) => return self.outside.comment(text),
             JsonEvent::ValueStart(start) => {
                 let frame = self.outside.value(start);
-                self.object = Some(PlanObject::new(frame, start.place, self.chosen.is_some()));
+                let (idle, beside) = (self.chosen.is_some(), self.outside.is_prose());
+                self.object = Some(PlanObject::new(frame, start.place, idle, beside));
             }
             _ => {}
         }
@@ -288,7 +289,8 @@ impl Plans {
         if end.closed_by_us && items.is_some_and(|items| !items.iter().any(holds_object)) {
             self.outside.prose();
         }
-        self.cut |= end.closed_by_us && is_object && object.places.may_begin();
+        let begins = object.places.may_begin() || object.places.fields() > 0;
+        self.cut |= end.closed_by_us && is_object && begins;
         let mut checked = match built {
             Some(built) => judge(built, &mut object, &self.options),
             None => {
@@ -300,6 +302,7 @@ impl Plans {
             self.tell_wrapped(&mut object, &checked, out);
         }
         object.thought = true;
+        object.answer_as_text(&checked);
         // An object after this one may be the plan, if this one is none.
         if checked.valid {
             object.allowed = Some(true);
@@ -322,10 +325,10 @@ impl Plans {
             let first = self.first.take().filter(|first| first.likely);
             read.others =
                 join(first.map(|first| (first.frame.begins(), first.end.offset)), self.others.take());
-            self.outside.split();
+            self.outside.split(&read.frame);
             self.chosen = Some(read);
         } else if self.first.as_ref().is_none_or(|first| likely && !first.likely) {
-            self.outside.split();
+            self.outside.split(&read.frame);
             self.first = Some(read);
         } else if likely {
             self.unused(read.frame.begins(), end.offset, true);

@@ -97,7 +97,7 @@ rules! {
         "`thought`, `response_mode`, `direct_response` and `tool_calls` are all there.",
         broken fenced!("{\"thought\":\"A greeting.\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":[]}"),
         correct CHAT;
-    FIELD_TYPE = "field_type" ["P-003", "P-006", "P-013", "P-014", "R-30"] Must "The fields of a plan have their types.",
+    FIELD_TYPE = "field_type" ["P-003", "P-006", "P-013", "P-014", "R-30", "R-87"] Must "The fields of a plan have their types.",
         broken fenced!(plan!("[\"A greeting.\"]", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT;
     FIELD_RENAMED = "field_renamed" ["R-76"] Must "Fields of calls have their own names.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"arguments\":{\"userInput\":\"check it\"}}]"),
@@ -111,7 +111,7 @@ rules! {
         broken fenced!(chat!(",\"confidence\":0.9")), correct CHAT;
     THOUGHT_EMPTY = "thought_empty" ["P-004", "R-09"] Must "`thought` is not blank.",
         broken fenced!(plan!("\" \"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")), correct CHAT;
-    MODE_INVALID = "mode_invalid" ["P-006", "R-30"] Must "`response_mode` is one of the modes.",
+    MODE_INVALID = "mode_invalid" ["P-006", "R-30", "R-95"] Must "`response_mode` is one of the modes.",
         broken fenced!(plan!("\"A greeting.\"", "\"DELETE_ALL\"", "\"Hello!\"", "[]")), correct CHAT;
     DIRECT_NOT_NULL = "direct_response_not_null" ["P-007"] Must "A plan that calls tools has no `direct_response`.",
         broken fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "\"done\"", check!())),
@@ -124,7 +124,7 @@ rules! {
     CALLS_UNEXPECTED = "tool_calls_unexpected" ["P-010", "P-012", "R-30"] Must "A plan that answers calls no tools.",
         broken fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"It is checked.\"", check!())),
         correct fenced!(plan!("\"A question.\"", "\"KNOWLEDGE_QA\"", "\"It is checked.\"", "[]"));
-    CALL_INVALID = "tool_call_invalid" ["P-014", "P-031"] Must "A call is an object with `name` and `args`.",
+    CALL_INVALID = "tool_call_invalid" ["P-014", "P-031", "R-95"] Must "A call is an object with `name` and `args`.",
         broken calls!("[{\"tool\":\"lintSRSDocument\"}]"), correct CALL;
     TOOL_UNKNOWN = "tool_unknown" ["P-015"] Must "Every tool is registered.",
         broken calls!("[{\"name\":\"formatDisk\",\"args\":{}}]"), correct CALL;

@@ -47,6 +47,8 @@ pub(super) struct Block {
     /// Its name as it was written.
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
+    /// Whether its tag gives two different names.
+    pub(super) two_names: bool,
     /// Where its tag stands, and where what it holds begins.
     pub(super) tag: Place,
     pub(super) at: Place,

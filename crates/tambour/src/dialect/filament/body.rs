@@ -8,6 +8,7 @@ use super::rules;
 use super::tags::attributes;
 use crate::dialect::Output;
 use crate::finding::Report;
+use crate::lex::comment::comment_len;
 use crate::lex::markup::{Markup, Names, TagKind, Token};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
@@ -50,9 +51,11 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         }
         Err(fault) => fault,
     };
+    let here = fault.place.within(at.after(&text[..start]));
+    let skipped = comments(text);
+    let (text, at) = (&text[skipped..], at.after(&text[..skipped]));
     let found = json::find(text, limits);
     let usable = found.value.filter(|value| value.is_array() || value.is_object());
-    let here = fault.place.within(at.after(&text[..start]));
     let end = here.offset + fault.end.saturating_sub(fault.place.offset);
     let report = Report::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
     let Some(value) = usable else {
@@ -72,8 +75,31 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         }
         out.report(repair);
     }
-    let span = found.span.start..found.span.end;
+    let span = skipped + found.span.start..skipped + found.span.end;
     Some(Json { value, complete: !found.closed_by_us, span, doubts: found.doubts, base: at })
+}
+
+/// Bytes of the comments, with the text before them, that stand in front of JSON: what is written in one is an example.
+fn comments(text: &str) -> usize {
+    let (mut at, mut end, mut begins) = (0, 0, true);
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let close = |close: &str| rest.find(close).map_or(rest.len(), |found| found + close.len());
+        let line = || rest.find('\n').unwrap_or(rest.len());
+        let free = begins || text[..at].ends_with(is_space);
+        let comment = match rest.as_bytes() {
+            [b'/', b'*', ..] => close("*/"),
+            [b'/', b'/', ..] if free => line(),
+            [b'#', ..] | [b'-', b'-', ..] if begins => line(),
+            [b'<', b'!', b'-', b'-', ..] => comment_len(&rest[4..]).map_or(rest.len(), |len| len + 4),
+            [b'[' | b'{', ..] => break,
+            _ => 0,
+        };
+        begins = comment == 0 && (c == '\n' || begins && is_space(c));
+        at += if comment == 0 { c.len_utf8() } else { comment };
+        end = if comment == 0 { end } else { at };
+    }
+    end
 }
 
 /// Whether all of a body that only shows something is JSON, after repairs that keep its meaning. Brackets without any
@@ -108,6 +134,8 @@ pub(super) struct Field<'a> {
     /// Its text, and where that stands.
     pub(super) text: &'a str,
     pub(super) at: Place,
+    /// Whether its own tag closed it.
+    pub(super) closed: bool,
 }
 
 impl Field<'_> {
@@ -183,7 +211,7 @@ pub(super) fn fields<'a>(
                     reading.from = end;
                     if kind == TagKind::SelfClosing {
                         reading.from = end;
-                        reading.closed(end);
+                        reading.ended(end, true);
                     }
                 } else if !reading.found.around.contains(&name) {
                     reading.found.around.push(name);
@@ -228,14 +256,15 @@ impl Reading<'_> {
                 Report::new(rules::TAG_UNCLOSED, *at, place.offset, format!("`<{open}>` is not closed"));
             out.report(report.repaired("closed here"));
         }
-        self.closed(place.offset - self.base);
+        let closed = self.open.as_ref().is_some_and(|open| name == Some(&open.name));
+        self.ended(place.offset - self.base, closed);
     }
 
-    fn closed(&mut self, end: usize) {
+    fn ended(&mut self, end: usize, closed: bool) {
         let text = &self.body[self.from.min(end)..end];
         match self.open.take() {
             Some(Begun { name, attributes, .. }) => {
-                self.found.fields.push(Field { name, attributes, text, at: self.at });
+                self.found.fields.push(Field { name, attributes, text, at: self.at, closed });
             }
             None if trim(text).is_empty() => {}
             None => self.found.rest.push((text, self.at)),

@@ -31,6 +31,9 @@ const RULES: called::Rules = called::Rules {
     invalid: rules::CALL_INVALID,
 };
 
+/// Attributes of a call that are no arguments of it.
+const BESIDE: [&str; 4] = ["id", "call_id", "type", "index"];
+
 /// Reads a block that closed; `left`: steps for checks of arguments.
 pub(super) fn read(
     block: &Block,
@@ -41,7 +44,18 @@ pub(super) fn read(
 ) -> Came {
     let named = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
+    if block.two_names {
+        return refuse(block, invalid("the call names two tools").row("R-95"), named, out);
+    }
     let empty = trim(&block.body).is_empty();
+    if empty && block.attributes.iter().any(|(name, _)| name != "name" && !BESIDE.contains(&&**name)) {
+        return refuse(
+            block,
+            block.report(rules::ARGS_MISSING, "the arguments stand in the tag"),
+            named,
+            out,
+        );
+    }
     let found = match empty {
         true => None,
         false => json(&block.body, block.at, &cx.options.limits, out),

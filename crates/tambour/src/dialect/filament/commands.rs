@@ -35,6 +35,11 @@ pub(super) fn read(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     let mut found = Commands::default();
     let (mut from, mut place, mut counted) = (0, at, 0);
     while let Some(start) = text[from..].find("_.").map(|start| from + start) {
+        if let Some(end) = comment_end(&text[from..start], &text[start..]) {
+            found.beside(&text[from..start + end]);
+            from = start + end;
+            continue;
+        }
         found.beside(&text[from..start]);
         place.advance(&text[counted..start]);
         counted = start;
@@ -68,6 +73,19 @@ pub(super) fn read(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     }
     found.beside(&text[from..]);
     found
+}
+
+/// Bytes up to the end of the comment in which `rest` begins, if `before` leaves one open. A command in it is an example (R-93).
+fn comment_end(before: &str, rest: &str) -> Option<usize> {
+    let line = before.rfind('\n').map_or(before, |at| &before[at..]);
+    if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {
+        return Some(rest.find('\n').unwrap_or(rest.len()));
+    }
+    [("/*", "*/"), ("<!--", "-->")].into_iter().find_map(|(begin, end)| {
+        let inside = &before[before.rfind(begin)? + begin.len()..];
+        let open = !inside.contains(end);
+        open.then(|| rest.find(end).map_or(rest.len(), |at| at + end.len()))
+    })
 }
 
 /// A command: its name, what stands between its brackets, and its bytes.

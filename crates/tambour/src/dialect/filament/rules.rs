@@ -46,7 +46,7 @@ rules! {
         broken update!("She has more gold now."), correct UPDATE;
     COMMAND_INVALID = "command_invalid" ["F-140"] Must "A command has a name, a path and values, and ends with `);`.",
         broken reply!("<UpdateVariable>\n_.set('gold', 5);\n_.sett('gold', 5);\n</UpdateVariable>\n"), correct UPDATE;
-    CALL_INVALID = "tool_call_invalid" ["F-120"] Must "A `tool_call` has a name, and a JSON object.",
+    CALL_INVALID = "tool_call_invalid" ["F-120", "R-95"] Must "A `tool_call` has a name, and a JSON object.",
         with [TOOLS],
         broken reply!("<tool_call>\n{\"sides\": 6}\n</tool_call>\n"), correct CALL;
     CALL_FORM = "tool_call_form" ["F-120"] Must "The name of a tool is an attribute, the body its arguments.",

@@ -291,13 +291,25 @@ pub(super) fn faults(tag: &Tag<'_>, written: Written) -> Vec<&'static str> {
 /// The attributes of a tag, entities decoded; of equal names the first.
 pub(super) fn attributes(tag: &Tag<'_>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for attribute in tag.attributes() {
-        let name = attribute.name.to_ascii_lowercase();
+    for (name, value) in written_attributes(tag) {
         if !found.iter().any(|(known, _)| *known == name) {
-            let value =
-                attribute.value.map_or(Cow::Borrowed(""), |value| crate::lex::entity::decode(value).into());
-            found.push((name, value.into_owned()));
+            found.push((name, value));
         }
     }
     found
+}
+
+/// The attributes of a tag as they stand there, equal names included.
+fn written_attributes(tag: &Tag<'_>) -> impl Iterator<Item = (String, String)> {
+    tag.attributes().map(|attribute| {
+        let value =
+            attribute.value.map_or(Cow::Borrowed(""), |value| crate::lex::entity::decode(value).into());
+        (attribute.name.to_ascii_lowercase(), value.into_owned())
+    })
+}
+
+/// Whether a tag has an attribute twice, with different values.
+pub(super) fn contradicts_itself(tag: &Tag<'_>, name: &str) -> bool {
+    let mut values = written_attributes(tag).filter(|(known, _)| known == name).map(|(_, value)| value);
+    values.next().is_some_and(|first| values.any(|value| value != first))
 }

@@ -124,17 +124,31 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         }
     }
     if read.operations.is_none()
-        && let Some(Field { text, at, .. }) = fields.fields.last()
+        && let Some(Field { text, at, closed: false, .. }) = fields.fields.last()
+        && let Some(list) = list_at_end(text)
     {
         // It is not closed before the list.
-        read = of_json(block, cx, text, *at, out);
+        read = of_json(block, cx, &text[list..], at.after(&text[..list]), out);
         if read.operations.is_some() {
             analysis.remove(tagged - 1);
+            analysis.extend(Some(trim(&text[..list]).to_owned()).filter(|text| !text.is_empty()));
             analysis.append(&mut read.analysis);
         }
     }
     read.analysis = analysis;
     read
+}
+
+/// Where a list or an object begins, on a line of its own behind sentences, with which a text ends.
+fn list_at_end(text: &str) -> Option<usize> {
+    let closes = trim(text).ends_with([']', '}', '］', '｝', '`']);
+    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
+        let begin = *at;
+        *at += line.len();
+        Some((begin, line))
+    });
+    let begins = lines.find(|(_, line)| trim(line).starts_with(['[', '{', '［', '｛', '`']));
+    begins.map(|(at, _)| at).filter(|_| closes)
 }
 
 fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<String> {

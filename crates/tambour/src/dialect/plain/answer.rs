@@ -20,6 +20,7 @@ use crate::lex::fence;
 use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::markup::{Markup, Token};
 use crate::lex::prose::{Line, Prose};
+use crate::lex::quoting::Quoting;
 use crate::lex::signs::Signs;
 use crate::lex::space::is_blank;
 use crate::options::Options;
@@ -50,6 +51,8 @@ pub(super) struct Answer {
     structure: bool,
     /// Set while the written form of a call goes out, in which nothing is Markdown.
     is_form: bool,
+    /// Elements of HTML that quote.
+    quoting: Quoting,
     /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
     tag: usize,
     line: usize,
@@ -84,6 +87,7 @@ impl Answer {
             prose: None,
             structure: false,
             is_form: false,
+            quoting: Quoting::default(),
             tag: options.limits.tag,
             line: options.limits.line,
         }
@@ -106,7 +110,7 @@ impl Answer {
 
     /// Whether what comes next stands in text, and not in code, or behind a backtick that is open on its line.
     pub(super) fn admits(&self) -> bool {
-        if self.hold.is_some() || self.comment.is_open() {
+        if self.hold.is_some() || self.comment.is_open() || self.quoting.is_open() {
             return false;
         }
         let mut code = self.code.clone();
@@ -306,6 +310,7 @@ impl Answer {
             && !self.comment.is_open()
         {
             self.late.tag(tag.name, tag.raw, at, out);
+            self.quoting.see(tag);
         }
         let comment = *token == Token::CommentOpen && outside && !self.comment.is_open();
         self.text(token.raw(), || at, out);

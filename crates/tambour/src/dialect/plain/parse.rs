@@ -287,8 +287,9 @@ impl Reader {
             && found.mark.same(closed)
             && self.answer.is_blank()
         {
-            // Some reasoning ends in two marks.
+            // Some reasoning ends in two marks; a call between them stands in it.
             self.closed = None;
+            self.unopened = Some(at.offset);
             attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
             return;
         }

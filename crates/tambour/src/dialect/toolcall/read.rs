@@ -9,6 +9,7 @@ use super::formats::{self, Body};
 use super::head::Head;
 use super::{python, rules, typed};
 use crate::dialect::Call;
+use crate::dialect::called::contradiction;
 use crate::finding::{Report, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
@@ -111,20 +112,17 @@ impl Whole<'_> {
         told: &mut Vec<Report>,
     ) -> Result<WrittenCall, Wrong> {
         let Value::Object(mut fields) = value else { return Err(invalid("a call is a JSON object")) };
+        if let Some(why) = contradiction(&fields) {
+            return Err(invalid(&format!("the call {why}")));
+        }
         // As services write it: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
         if let Some(Value::Object(inner)) = fields.get("function") {
             fields = inner.clone();
         }
-        let mut names: Vec<String> = NAMES
-            .iter()
-            .filter_map(|key| fields.get(*key)?.as_str().map(trim).filter(|name| !name.is_empty()))
-            .map(str::to_owned)
-            .collect();
-        names.dedup();
-        let Some(name) = names.pop() else { return Err(invalid("the call names no tool")) };
-        if !names.is_empty() {
-            return Err(invalid("the call names two tools"));
-        }
+        let name = NAMES.iter().find_map(|key| fields.get(*key)?.as_str().map(trim));
+        let Some(name) = name.filter(|name| !name.is_empty()).map(str::to_owned) else {
+            return Err(invalid("the call names no tool"));
+        };
         if ARGUMENTS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
             return Err(invalid("the call has arguments under two names"));
         }

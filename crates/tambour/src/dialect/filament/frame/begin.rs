@@ -3,11 +3,12 @@
 use super::super::block::{Block, Quotes};
 use super::super::prose::Prose;
 use super::super::rules;
-use super::super::tags::{Form, Kind, Known, attributes};
+use super::super::tags::{Form, Kind, Known, attributes, contradicts_itself};
 use super::{Frame, Mode, Open, mark_of, report};
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::lex::markup::{Tag, TagKind};
+use crate::lex::quoting::Quoting;
 use crate::span::Place;
 use crate::structure::{Misfit, Written};
 
@@ -61,6 +62,7 @@ impl Frame {
                     known,
                     name: tag.name.to_owned(),
                     attributes: attributes(tag),
+                    two_names: contradicts_itself(tag, "name"),
                     tag: at,
                     at: after,
                     body: String::new(),
@@ -96,6 +98,11 @@ impl Frame {
         self.prose.restart();
         self.remark = false;
         if kind == Kind::Content {
+            if open.tag.is_some() {
+                // The thought is over, whatever was opened in it (F-202).
+                (self.inner, self.doubtful) = (0, false);
+            }
+            self.quoting = Quoting::default();
             if joined {
                 self.content.join(self.between)
             } else {

@@ -72,6 +72,9 @@ impl Frame {
                 _ => {}
             };
         }
+        if self.doubtful && matches!(kind, Kind::Update | Kind::Call) {
+            return self.refuse_doubtful(&block, out);
+        }
         let cx = &self.cx;
         let came = match kind {
             Kind::Update => update::read(&block, cx, out),
@@ -85,6 +88,21 @@ impl Frame {
             Kind::Thought | Kind::Content => Came::Done,
         };
         self.came(came, &block, out);
+    }
+
+    /// A block that may stand in a thought does not act.
+    fn refuse_doubtful(&mut self, block: &Block, out: &mut dyn Output) {
+        let message = format!("`<{}>` stands behind a thought that may not have ended", block.name);
+        let found = Report::new(rules::BLOCK_IN_THOUGHT, block.tag, block.end(), message);
+        out.report(found.repaired("shown as text"));
+        let came = match block.known.kind {
+            Kind::Update => update::failed(block, out),
+            _ => {
+                notice(called::REFUSED, block.attribute("name").map(str::to_owned), out);
+                block.raw(out)
+            }
+        };
+        self.came(came, block, out);
     }
 
     /// What could not be read is text of the content (F-210).

@@ -1,4 +1,4 @@
-//! An acting block in an open thought: whether it acts is known when the thought ends, or the content begins.
+//! An acting block in an open thought, or a mark that may close only a thought within it: what that means is known when the thought ends, or the content begins.
 
 use super::super::block::notice;
 use super::super::call::Waiting;
@@ -9,17 +9,30 @@ use crate::dialect::{Intent, Output, called};
 use crate::finding::{Report, clip};
 use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_space;
-use crate::span::Place;
+use crate::span::{At, Place};
 
-/// The text from the tag of an acting block on, held while it may be a draft.
+/// The text from the tag of an acting block on, or from a mark that may close only an inner thought, held while it may be a draft.
 pub(super) struct Draft {
     /// Where it begins.
     at: Place,
-    /// Name of the block.
-    name: String,
+    /// The tag or mark, without attributes.
+    mark: String,
+    /// What may be the end of the thought, if it begins with that.
+    closes: Option<InnerEnd>,
     text: String,
+    /// Thoughts that were opened in it.
+    inner: usize,
     /// How often its text was read before: it stood behind other drafts that were none.
     reads: usize,
+}
+
+/// A mark that may close only a thought within the open one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InnerEnd {
+    /// Its opening mark began a phase.
+    Phase,
+    /// Its opening mark is text of the thinking, and so is this one.
+    Text,
 }
 
 /// Readings of one text, so that the cost stays linear.
@@ -53,18 +66,72 @@ impl Frame {
         let opens = tag.kind != TagKind::Close;
         match (kind, opens) {
             (Some(Kind::Thought), false) | (Some(Kind::Content), true) => false,
-            // No acting block: a thought in the thought, what closes a block of the draft, an envelope.
+            (Some(Kind::Thought), true) => {
+                self.opens_inside(tag.kind == TagKind::Open);
+                self.draft.is_some()
+            }
+            // No acting block: what closes a block of the draft, an envelope.
             _ if self.draft.is_some() => true,
-            (Some(Kind::Thought | Kind::Content) | None, _) => false,
+            (Some(Kind::Content) | None, _) => false,
             // An example, which is text whatever follows.
             (Some(_), _) if self.prose.is_quoted() || self.remark => true,
             (Some(_), false) => false,
             (Some(_), true) => {
-                let name = tag.name.to_owned();
-                self.draft = Some(Draft { at, name, text: String::new(), reads: self.reads });
+                self.hold(format!("<{}>", tag.name), None, at);
                 true
             }
         }
+    }
+
+    /// Holds what follows in the thought.
+    fn hold(&mut self, mark: String, closes: Option<InnerEnd>, at: Place) {
+        self.draft = Some(Draft { at, mark, closes, text: String::new(), inner: 0, reads: self.reads });
+    }
+
+    /// Counts a thought that begins in the open one.
+    pub(super) fn opens_inside(&mut self, opens: bool) {
+        if opens && matches!(&self.mode, Mode::Thought(open) if open.tag.is_some()) {
+            *self.inner_thoughts() += 1;
+        }
+    }
+
+    /// Counts the end of a thought in the open one; whether there was one.
+    pub(super) fn closes_inside(&mut self) -> bool {
+        let inner = self.inner_thoughts();
+        let some = *inner > 0;
+        *inner -= usize::from(some);
+        some
+    }
+
+    fn inner_thoughts(&mut self) -> &mut usize {
+        match &mut self.draft {
+            Some(draft) => &mut draft.inner,
+            None => &mut self.inner,
+        }
+    }
+
+    /// A mark that closes a thought. Returns whether the open one ends; otherwise the mark is text of the thinking, or may be.
+    pub(super) fn ends_thought(
+        &mut self,
+        raw: &str,
+        inner: InnerEnd,
+        at: Place,
+        out: &mut dyn Output,
+    ) -> bool {
+        let within = self.draft.is_some() && self.closes_inside();
+        if within || self.inner > 0 && self.reads < READS {
+            if !within {
+                self.keep_draft(DraftEnd::Mark, out);
+                self.inner -= 1;
+                self.hold(raw.to_owned(), Some(inner), at);
+            }
+            self.plain(raw, At::from(at), out);
+            return false;
+        }
+        self.doubtful |= self.inner > 0;
+        self.inner = 0;
+        self.keep_draft(DraftEnd::Mark, out);
+        true
     }
 
     /// Whether text is held that may be a draft.
@@ -94,14 +161,25 @@ impl Frame {
 
     /// What is held was a draft: thinking, of which nothing acts.
     pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn Output) {
-        let Some(Draft { at, name, text, .. }) = self.draft.take() else { return };
+        let is_block = |draft: &Draft| draft.closes.is_none();
+        if !self.draft.as_ref().is_none_or(is_block) && !matches!(end, DraftEnd::Mark) {
+            // The answer is not lost, but nothing in it acts.
+            self.doubtful = true;
+            return self.read_draft(out);
+        }
+        let Some(Draft { at, mark, text, closes, .. }) = self.draft.take() else { return };
+        match closes {
+            Some(InnerEnd::Phase) => return self.thinking(&text[mark.len()..], out),
+            Some(InnerEnd::Text) => return self.thinking(&text, out),
+            None => {}
+        }
         let (message, repair) = match end {
-            DraftEnd::Mark => (format!("`<{name}>` stands in a thought"), "read as thinking"),
+            DraftEnd::Mark => (format!("`{mark}` stands in a thought"), "read as thinking"),
             DraftEnd::Cut => {
-                (format!("the reply was cut in a thought, behind `<{name}>` in it"), "read as thinking")
+                (format!("the reply was cut in a thought, behind `{mark}` in it"), "read as thinking")
             }
             DraftEnd::Limit => {
-                (format!("`<{name}>` stands in a thought that does not end soon enough"), "read as thinking")
+                (format!("`{mark}` stands in a thought that does not end soon enough"), "read as thinking")
             }
         };
         // Text beyond the limit is left out: the cuts of the reply decide how much of it is there.
@@ -112,8 +190,11 @@ impl Frame {
 
     /// What is held was no draft: the thought ended before it (F-202).
     pub(super) fn read_draft(&mut self, out: &mut dyn Output) {
-        let Some(Draft { at, text, reads, .. }) = self.draft.take() else { return };
-        self.leave(at.offset, out);
+        let Some(Draft { at, text, reads, closes, .. }) = self.draft.take() else { return };
+        self.inner = 0;
+        if closes.is_none() {
+            self.leave(at.offset, out);
+        }
         let before = std::mem::replace(&mut self.reads, reads + 1);
         self.read_again(&text, at, out);
         self.reads = before;

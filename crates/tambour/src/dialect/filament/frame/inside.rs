@@ -5,7 +5,7 @@ use super::super::prose::Stand;
 use super::super::rules;
 use super::super::tags::{Form, Kind, Known, Meaning};
 use super::comment::Comment;
-use super::draft::DraftEnd;
+use super::draft::InnerEnd;
 use super::{Frame, Mode, report};
 use crate::dialect::Output;
 use crate::finding::Report;
@@ -26,6 +26,9 @@ impl Frame {
         }
         if self.fence_line.is_some() {
             return self.fence_token(token, at.get(), out);
+        }
+        if let Token::Tag(tag) = &token {
+            self.count_quoting(tag);
         }
         match token {
             Token::Text(text) if self.is_loose() => {
@@ -57,6 +60,13 @@ impl Frame {
                 }
                 self.plain(token.raw(), at, out);
             }
+        }
+    }
+
+    /// Counts elements of HTML that quote.
+    fn count_quoting(&mut self, tag: &Tag<'_>) {
+        if matches!(self.mode, Mode::Content(_)) && self.prose.stand() == Stand::Markup {
+            self.quoting.see(tag);
         }
     }
 
@@ -153,6 +163,10 @@ impl Frame {
                 let Mode::Thought(open) = &mut self.mode else { return };
                 let ends = mark.is_some_and(|mark| open.marks.see(mark) != Effect::Text);
                 if !ends {
+                    match tag.kind {
+                        TagKind::Close => _ = self.closes_inside(),
+                        kind => self.opens_inside(kind == TagKind::Open),
+                    }
                     return self.plain(tag.raw, At::from(at), out);
                 }
                 known
@@ -164,7 +178,14 @@ impl Frame {
             }
         };
         if tag.kind == TagKind::Close {
-            self.keep_draft(DraftEnd::Mark, out);
+            let inner = match meaning {
+                Meaning::Known(_) => InnerEnd::Phase,
+                _ => InnerEnd::Text,
+            };
+            let thought = self.closes(&tag) && matches!(self.mode, Mode::Thought(_));
+            if thought && !self.ends_thought(tag.raw, inner, at, out) {
+                return;
+            }
             return self.closing(&tag, known, at, out);
         }
         if self.has_draft() {
@@ -185,7 +206,7 @@ impl Frame {
             !matches!(known.kind, Kind::Thought | Kind::Content)
                 && (known.kind != Kind::Details || tag.kind == TagKind::Close)
         });
-        block && matches!(self.mode, Mode::Content(_)) && self.prose.is_quoted()
+        block && matches!(self.mode, Mode::Content(_)) && (self.quoting.is_open() || self.prose.is_quoted())
     }
 
     /// A closing tag in a thought or the content.

@@ -22,8 +22,9 @@ use super::tags::{Known, Meaning, Tags, faults};
 use crate::dialect::{Intent, Output};
 use crate::finding::{Report, Rule};
 use crate::lex::fence::Fence;
-use crate::lex::marks::{Mark, Open as Marks};
-use crate::lex::markup::{Tag, Token};
+use crate::lex::marks::{Kind as MarkKind, Mark, Open as Marks, of_tag};
+use crate::lex::markup::{Tag, TagKind, Token};
+use crate::lex::quoting::Quoting;
 use crate::options::Options;
 use crate::span::{At, Place};
 use crate::tool::CHECKS;
@@ -64,8 +65,12 @@ pub(super) struct Frame {
     checks: u64,
     /// Whether a comment was longer than it may be.
     long_comment: bool,
-    /// An acting block in the open thought, and what follows it.
+    /// An acting block in the open thought, or its doubtful end, and what follows.
     draft: Option<Draft>,
+    /// Thoughts that were opened in the open thought, and for which no closing mark has come.
+    inner: usize,
+    /// Whether a thought may still be open: nothing acts.
+    doubtful: bool,
     words: Words,
     /// How often the text under way was held as a draft that was none.
     reads: usize,
@@ -76,6 +81,8 @@ pub(super) struct Frame {
     thought_line: bool,
     /// Whether a comment is open in the thought: blocks in it are examples.
     remark: bool,
+    /// Elements of HTML open in the content whose text is quoted: blocks in them are examples.
+    quoting: Quoting,
 }
 
 /// What is open.
@@ -131,12 +138,15 @@ impl Frame {
             checks: CHECKS,
             long_comment: false,
             draft: None,
+            inner: 0,
+            doubtful: false,
             words: Words::default(),
             reads: 0,
             between: false,
             joint: false,
             thought_line: false,
             remark: false,
+            quoting: Quoting::default(),
             cx,
         }
     }
@@ -184,6 +194,7 @@ impl Frame {
 
     /// The next token.
     pub(super) fn token(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
+        let token = with_meant_kind(token);
         if self.prose.holds() {
             return self.held_token(&token, at.get(), out);
         }
@@ -259,9 +270,22 @@ impl Frame {
     }
 }
 
+/// A tag without a slash that closes by its name, such as `<end_of_thought>`, as a closing one.
+fn with_meant_kind(token: Token<'_>) -> Token<'_> {
+    match token {
+        Token::Tag(tag)
+            if tag.kind == TagKind::Open
+                && of_tag(tag.name, false).is_some_and(|mark| mark.kind == MarkKind::Close) =>
+        {
+            Token::Tag(Tag { kind: TagKind::Close, ..tag })
+        }
+        other => other,
+    }
+}
+
 /// The mark of reasoning that a thought begins with.
 fn mark_of(name: &str) -> Marks {
-    let mark: Mark = crate::lex::marks::of_tag(name, false).unwrap_or(crate::lex::marks::THINK);
+    let mark: Mark = of_tag(name, false).unwrap_or(crate::lex::marks::THINK);
     Marks::new(mark)
 }
 

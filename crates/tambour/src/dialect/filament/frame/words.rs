@@ -2,7 +2,7 @@
 
 use super::super::rules;
 use super::super::tags::Kind;
-use super::draft::DraftEnd;
+use super::draft::InnerEnd;
 use super::{Frame, Mode, Open, report};
 use crate::dialect::Output;
 use crate::finding::Report;
@@ -122,14 +122,22 @@ impl Frame {
         };
         let effect = open.marks.see(mark);
         if effect == Effect::Text {
+            match mark.kind {
+                MarkKind::Open => self.opens_inside(true),
+                MarkKind::Close => _ = self.closes_inside(),
+                _ => {}
+            }
             return self.plain(raw, At::from(at), out);
         }
+        if !self.ends_thought(raw, InnerEnd::Text, at, out) {
+            return;
+        }
+        let Mode::Thought(open) = &self.mode else { return };
         let element = open.at;
         if let (Effect::CloseForeign, Some((name, ..))) = (effect, &open.tag) {
             let message = format!("`{raw}` closes `{name}`");
             report(rules::TAG_MISMATCHED, at, raw.len(), message, "closed", out);
         }
-        self.keep_draft(DraftEnd::Mark, out);
         self.close_prose_at(true, at.offset, out);
         self.closed = Some(element);
     }
