@@ -92,7 +92,8 @@ impl Frame {
 
     /// A block that may stand in a thought does not act.
     fn refuse_doubtful(&mut self, block: &Block, out: &mut dyn Output) {
-        let message = format!("`<{}>` stands behind a thought that may not have ended", block.name);
+        let message =
+            format!("`<{}>` stands behind a thought or a comment that may not have ended", block.name);
         let found = Report::new(rules::BLOCK_IN_THOUGHT, block.tag, block.end(), message);
         out.report(found.repaired("shown as text"));
         let came = match block.known.kind {

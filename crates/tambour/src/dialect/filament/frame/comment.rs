@@ -1,10 +1,11 @@
 //! A comment in the content, or outside of tags: what it holds, and where it ends (F-103, R-85).
 //!
-//! One that nothing closes ends at the closing tag of the content. That it is not closed is known when another comment
-//! begins, or the reply ends; what stands behind that tag is read then.
+//! One that nothing closes ends at the closing tag of the content or, where no tag is open, before the first tag of the structure in it.
+//! That it is not closed is known when another comment begins, or the reply ends; what stands behind that tag is read then. Outside
+//! of tags one without such a tag is none: `<!--` is text, and what stands behind it is read like any other.
 
 use super::super::rules;
-use super::Frame;
+use super::{Frame, Mode, report};
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
 use crate::finding::Report;
@@ -17,10 +18,15 @@ pub(super) struct Comment {
     text: String,
     at: Place,
     line_blank: bool,
+    /// Whether it stands between elements.
+    outside: bool,
     close: Option<Close>,
 }
 
-/// The first closing tag of the content in a comment: it ends there if nothing else ends it.
+/// `<!--` as text of the content, where it would begin a comment of HTML.
+const ESCAPED: &str = "&lt;!--";
+
+/// The first tag in a comment that ends it if nothing else does.
 struct Close {
     /// Bytes of the comment before it.
     len: usize,
@@ -30,9 +36,9 @@ struct Close {
 }
 
 impl Comment {
-    /// One that begins at `at`.
-    pub(super) fn new(at: Place) -> Comment {
-        Comment { text: String::new(), at, line_blank: false, close: None }
+    /// One that begins at `at`; `outside`: between elements.
+    pub(super) fn new(at: Place, outside: bool) -> Comment {
+        Comment { text: String::new(), at, line_blank: false, outside, close: None }
     }
 
     /// Bytes that are kept.
@@ -62,19 +68,74 @@ impl Frame {
                 self.end_at_close(out);
                 self.token(token, At::from(at), out);
             }
+            _ if self.is_outside() && self.fills_comment(&token, at, out) => {}
             Token::Tag(tag) => self.comment_tag(&token, &tag, at, out),
             _ => self.plain(token.raw(), At::from(at), out),
         }
     }
 
+    /// Whether a token is more than a comment outside of tags may hold. It is none then, and both are read.
+    fn fills_comment(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
+        let most = self.cx.options.limits.hold.max(4);
+        let Some(comment) = &mut self.comment else { return false };
+        let room = most.saturating_sub(comment.text.len());
+        if token.raw().len() <= room {
+            return false;
+        }
+        // Cut at the limit itself, so that the result does not depend on the chunks.
+        let taken = match token {
+            Token::Text(text) => text.floor_char_boundary(room),
+            _ => 0,
+        };
+        comment.push(&token.raw()[..taken]);
+        let (start, end) = (comment.at, at.offset + taken);
+        let message = format!("a comment has more than {most} bytes");
+        let repair = if comment.close.is_some() { "ends before a tag" } else { "read as text" };
+        out.report(Report::new(rules::LIMIT_EXCEEDED, start, end, message).repaired(repair));
+        match self.comment_closes() {
+            true => self.end_at_close(out),
+            false => self.no_comment(out),
+        }
+        match token {
+            Token::Text(text) => {
+                self.token(Token::Text(&text[taken..]), At::from(at.after(&text[..taken])), out);
+            }
+            _ => self.token(*token, At::from(at), out),
+        }
+        true
+    }
+
+    /// The comment is none: it is not closed, and no tag in it can end it. What it held is read.
+    pub(super) fn no_comment(&mut self, out: &mut dyn Output) {
+        let Some(Comment { text, at, .. }) = self.comment.take() else { return };
+        let found = Report::new(rules::COMMENT_UNCLOSED, at, at.offset + 4, "a comment is not closed");
+        out.report(found.repaired("read as text"));
+        // If this one is not closed, those in it are not either.
+        self.comments_over = true;
+        self.read_comment_open(at, out);
+        self.read_again(&text, at.after("<!--"), out);
+    }
+
+    /// `<!--` that begins no comment.
+    pub(super) fn read_comment_open(&mut self, at: Place, out: &mut dyn Output) {
+        if matches!(self.mode, Mode::Outside) {
+            self.begin_text(at, true, out);
+        }
+        let text = if matches!(self.mode, Mode::Content(_)) { ESCAPED } else { "<!--" };
+        self.plain(text, At::from(at), out);
+        // It is longer than what was written: the place of what follows is told anew.
+        self.content.gap();
+    }
+
     fn comment_tag(&mut self, token: &Token<'_>, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        let closes = self.closes(tag);
         let opens = tag.kind != TagKind::Close && self.known(tag).is_some();
+        let closes = self.closes(tag);
+        let ends = closes || opens && self.is_outside();
         if let Some(comment) = &mut self.comment {
-            if closes {
+            if ends {
                 let len = comment.text.len();
                 comment.close.get_or_insert(Close { len, at, reopened: false });
-                if comment.line_blank {
+                if closes && comment.line_blank {
                     return self.prose.hold_line(token, at);
                 }
             } else if let Some(close) = &mut comment.close {
@@ -84,7 +145,7 @@ impl Frame {
         self.plain(tag.raw, At::from(at), out);
     }
 
-    /// Whether the closing tag of the content stands in the comment.
+    /// Whether a tag stands in the comment that ends it if nothing else does.
     pub(super) fn comment_closes(&self) -> bool {
         self.comment.as_ref().is_some_and(|comment| comment.close.is_some())
     }
@@ -101,18 +162,24 @@ impl Frame {
         earlier
     }
 
-    /// The comment ended at the closing tag in it; what follows that is read.
+    /// The comment ended before the tag in it; what follows is read.
     pub(super) fn end_at_close(&mut self, out: &mut dyn Output) {
         let Some(comment) = &mut self.comment else { return };
         let Some(Close { len, at, .. }) = comment.close.take() else { return };
         let rest = comment.text.split_off(len);
+        // What stands behind it may stand in it: nothing acts before a content begins.
+        self.doubtful |= comment.outside;
         self.comment_ends(false, at.offset, out);
         self.read_again(&rest, at, out);
     }
 
     /// A comment ends; `closed`: as it should.
     pub(super) fn comment_ends(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
-        let Some(Comment { text, at, .. }) = self.comment.take() else { return };
+        let Some(Comment { text, at, outside, .. }) = self.comment.take() else { return };
+        if outside {
+            let message = "a comment stands outside of tags";
+            report(rules::TEXT_OUTSIDE_TAGS, at, 4, message, "read as one", out);
+        }
         if !closed {
             let found = Report::new(rules::COMMENT_UNCLOSED, at, end, "a comment is not closed");
             out.report(found.repaired("kept as a comment"));
@@ -159,6 +226,8 @@ impl Frame {
 
     /// A lexer of what stands at a place.
     pub(in super::super) fn lexer(&self, at: Place) -> Tolerant {
-        Markup::at(at, "", self.cx.options.limits.tag).with_html_comments().tolerant(self.tags.names())
+        let markup = Markup::at(at, "", self.cx.options.limits.tag).with_html_comments();
+        let markup = if self.comments_over { markup.without_comments() } else { markup };
+        markup.tolerant(self.tags.names())
     }
 }

@@ -30,6 +30,7 @@ impl Frame {
             match &self.draft {
                 // A reply that was cut may have been within the comment.
                 None if !cut && self.comment_closes() => self.end_at_close(out),
+                None if !cut && self.comment.is_some() && self.is_outside() => self.no_comment(out),
                 None => break,
                 Some(_) if cut => self.keep_draft(DraftEnd::Cut, out),
                 Some(_) => self.read_draft(out),

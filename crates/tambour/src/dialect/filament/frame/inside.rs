@@ -82,8 +82,13 @@ impl Frame {
     }
 
     /// Whether no tag began what is open.
-    fn is_loose(&self) -> bool {
+    pub(super) fn is_loose(&self) -> bool {
         matches!(&self.mode, Mode::Thought(open) | Mode::Content(open) if open.tag.is_none())
+    }
+
+    /// The same, or nothing is open.
+    pub(super) fn is_outside(&self) -> bool {
+        matches!(self.mode, Mode::Outside) || self.is_loose()
     }
 
     /// Reports a tag that the structure does not know, in text that no tag holds.
@@ -138,8 +143,11 @@ impl Frame {
             return self.word(raw, mark, at, out);
         }
         let Token::Tag(tag) = token else {
+            if self.comments_over && self.is_loose() {
+                return self.read_comment_open(at, out);
+            }
             self.content.gap();
-            self.comment = Some(Comment::new(at));
+            self.comment = Some(Comment::new(at, false));
             return;
         };
         if self.comment.is_some() && self.ends_alone(at, out) {

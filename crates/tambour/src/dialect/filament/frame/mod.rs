@@ -65,11 +65,13 @@ pub(super) struct Frame {
     checks: u64,
     /// Whether a comment was longer than it may be.
     long_comment: bool,
+    /// Whether `<!--` outside of tags is text from now on.
+    comments_over: bool,
     /// An acting block in the open thought, or its doubtful end, and what follows.
     draft: Option<Draft>,
     /// Thoughts that were opened in the open thought, and for which no closing mark has come.
     inner: usize,
-    /// Whether a thought may still be open: nothing acts.
+    /// Whether a thought, or a comment outside of tags, may still be open: nothing acts.
     doubtful: bool,
     words: Words,
     /// How often the text under way was held as a draft that was none.
@@ -137,6 +139,7 @@ impl Frame {
             calls: Vec::new(),
             checks: CHECKS,
             long_comment: false,
+            comments_over: false,
             draft: None,
             inner: 0,
             doubtful: false,

@@ -24,17 +24,8 @@ impl Frame {
         }
         match token {
             Token::Text(text) => self.free_text(text, at, out),
-            Token::CommentOpen => {
-                report(
-                    rules::TEXT_OUTSIDE_TAGS,
-                    at,
-                    4,
-                    "a comment stands outside of tags",
-                    "read as one",
-                    out,
-                );
-                self.comment = Some(Comment::new(at));
-            }
+            Token::CommentOpen if self.comments_over => self.read_comment_open(at, out),
+            Token::CommentOpen => self.comment = Some(Comment::new(at, true)),
             Token::Tag(tag) => match self.tags.meaning(&tag) {
                 Meaning::Known(known) | Meaning::Reasoning(known) if tag.kind != TagKind::Close => {
                     self.begin(&tag, known, at, out);
@@ -155,7 +146,7 @@ impl Frame {
     }
 
     /// What no tag began: thinking at the head of a reply, if that is expected, and otherwise content (F-201, F-206).
-    fn begin_text(&mut self, at: Place, text: bool, out: &mut dyn Output) {
+    pub(super) fn begin_text(&mut self, at: Place, text: bool, out: &mut dyn Output) {
         let head = !std::mem::replace(&mut self.begun, true);
         let thinking = head && text && self.tags.thinking_head(self.cx.own.mandatory_head);
         let kind = if thinking { Kind::Thought } else { Kind::Content };
