@@ -166,6 +166,17 @@ pub(super) struct Checked {
     pub(super) lost_calls: bool,
 }
 
+impl Checked {
+    /// The text of a plan that cannot be used and calls nothing: it is the answer all the same.
+    pub(super) fn answer(&self) -> String {
+        let Some(value) = self.plan.get("direct_response").filter(|_| !self.acts) else {
+            return String::new();
+        };
+        let under = |key: &&str| text_in(value.get(key)?);
+        text_in(value).or_else(|| ["text", "content"].iter().find_map(under)).unwrap_or_default()
+    }
+}
+
 /// Holds `value` against the contract.
 pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options: &Options) -> Checked {
     let Value::Object(fields) = value else {

@@ -25,14 +25,12 @@ use std::sync::Arc;
 
 use super::front::{Front, Reply};
 use super::opening::{Needed, Opening, Shape};
-use super::said::text_in;
 use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
 use crate::event::Event;
 use crate::finding::Report;
 use crate::options::Options;
 use crate::span::Place;
 use crate::texts::Texts;
-use check::Checked;
 use options::{PlanOptions, Variant};
 use parse::{Aside, Plans, Read};
 
@@ -102,7 +100,6 @@ impl AiPlan {
             out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
         }
         if !checked.valid {
-            let unsent = if unsent.is_empty() { answer(&checked) } else { unsent };
             let answers = !unsent.is_empty() && !self.front.body.answered;
             if checked.lost_calls || checked.lost && !answers {
                 let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
@@ -186,15 +183,6 @@ impl AiPlan {
         let plan = Plan { plan, is_fallback: true };
         out.act(Action::Plan(plan));
     }
-}
-
-/// The text of a plan that cannot be used and calls nothing: it is the answer all the same.
-fn answer(checked: &Checked) -> String {
-    let Some(value) = checked.plan.get("direct_response").filter(|_| !checked.acts) else {
-        return String::new();
-    };
-    let under = |key: &&str| text_in(value.get(key)?);
-    text_in(value).or_else(|| ["text", "content"].iter().find_map(under)).unwrap_or_default()
 }
 
 impl Dialect for AiPlan {

@@ -29,6 +29,8 @@ pub(super) struct PlanObject {
     pub(super) idle: bool,
     /// Prose stands before it: one field of plans does not make a plan of it.
     beside_prose: bool,
+    /// Its thought, until that is known.
+    early: String,
     /// What is done with the string under way.
     target: Target,
     mode: String,
@@ -67,6 +69,7 @@ impl PlanObject {
             likely: false,
             idle,
             beside_prose,
+            early: String::new(),
             target: Target::Nowhere,
             mode: String::new(),
             allowed: None,
@@ -91,6 +94,7 @@ impl PlanObject {
         match event {
             JsonEvent::StringDelta(text) => match self.target {
                 Target::Nowhere => {}
+                Target::Thought if !self.likely => self.early.push_str(text),
                 Target::Thought => self.tell(text, (thought, *answered), out),
                 // One byte more than is kept tells that the word is longer.
                 Target::Mode => {
@@ -113,6 +117,10 @@ impl PlanObject {
                     self.top_key(text, place.get());
                     let least = if self.beside_prose { LEAST } else { 1 };
                     self.likely |= self.places.fields() >= least;
+                    if self.likely && !self.early.is_empty() {
+                        let early = std::mem::take(&mut self.early);
+                        self.tell(&early, (thought, *answered), out);
+                    }
                 }
                 // In an object under a key, or in a list.
                 2 if !self.likely || self.inner.fields() > 0 => {

@@ -312,7 +312,8 @@ impl Plans {
         }
         let unsent = match object.allowed {
             Some(true) if !object.sent => std::mem::take(&mut object.held),
-            _ => String::new(),
+            _ if checked.valid || object.sent => String::new(),
+            _ => checked.answer(),
         };
         let PlanObject { frame, mut reports, likely, sent, .. } = object;
         reports.append(&mut checked.reports);
