@@ -79,6 +79,14 @@ static WORDS: &[(&str, Way, Kind)] = &[
     // What ends a message in other templates.
     ("<|im_end|>", Template, Stop),
     ("<|eot_id|>", Template, Stop),
+    ("<|eom_id|>", Template, Stop),
+    ("<|endoftext|>", Template, Stop),
+    ("<|end_of_text|>", Template, Stop),
+    ("<|end_of_turn|>", Template, Stop),
+    ("[/INST]", Template, Stop),
+    // What begins one of the model.
+    ("<|im_start|>assistant", Template, Header),
+    ("<|start_header_id|>assistant<|end_header_id|>", Template, Header),
 ];
 
 /// A way to mark reasoning, as it is written.
@@ -126,6 +134,9 @@ pub const THINKING: Mark = Mark { way: Thinking, kind: Begin };
 
 /// The analysis channel of Harmony.
 pub const HARMONY: Mark = Mark { way: Harmony, kind: Begin };
+
+/// What begins a text of other templates, and what ends one, where they are written as tags, such as `<s>` and `</s>`.
+pub const TEMPLATE: (Mark, Mark) = (Mark { way: Template, kind: Header }, Mark { way: Template, kind: Stop });
 
 impl Mark {
     /// Whether both marks belong to the same way.

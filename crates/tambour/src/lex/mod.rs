@@ -1,6 +1,7 @@
 //! Bytes to tokens. Knows no dialect, keeps only an unfinished token, and hands text on as slices of the
 //! caller's chunk.
 
+pub mod about;
 pub mod code;
 pub mod comment;
 pub mod entity;

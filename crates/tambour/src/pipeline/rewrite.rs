@@ -56,6 +56,17 @@ impl<'a> Rewrite<'a> {
         if let Some(Ok(text)) = self.settled(events.iter().map(without_tags).collect(), &allowed) {
             return Some(text);
         }
+        // Without what acts its text may stay as it is, or but for its tags: other signs are escaped last.
+        let quiet = || {
+            events.iter().filter(|event| {
+                !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
+            })
+        };
+        for texts in [quiet().cloned().collect(), quiet().map(without_tags).collect()] {
+            if let Some(Ok(text)) = self.settled(texts, &HashMap::new()) {
+                return Some(text);
+            }
+        }
         match self.settled(events.iter().filter_map(without_markup).collect(), &HashMap::new()) {
             Some(inert) => Some(inert.unwrap_or_else(|text| text)),
             None => Some(text),

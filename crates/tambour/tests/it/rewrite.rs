@@ -272,3 +272,12 @@ fn tags_in_a_comment_stay_as_they_are() {
         assert_eq!(kept(&first.events), kept(&again.events), "{reply:?}\n{:?}", first.written); // X-003, T-027
     }
 }
+
+#[test]
+fn brackets_of_a_list_stay_where_only_a_block_is_left_out() {
+    // F-214: what the block did cannot be written again, its neighbours can
+    let reply = "<choice>\n- [A] x\nplan <variable_update>[[\"SET\",\"a\",1]]</variable_update><content>\nhi\n\
+                 </content>\n\n- [x] one\n- [ ] two\n";
+    let read = read("filament", reply.as_bytes(), &Options::default());
+    assert!(read.written.contains("- [x] one\n- [ ] two"), "{}", read.written);
+}

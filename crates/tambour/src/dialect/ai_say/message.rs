@@ -5,6 +5,7 @@
 //! waits until then. So does a plain string that begins like an object, since it may be one. Text that was sent is
 //! never taken back, so the first message that was sent is the message.
 
+use super::names;
 use super::placeholder::{is_placeholder, may_become};
 use super::rules;
 use crate::dialect::{Intent, Output};
@@ -27,6 +28,12 @@ pub(super) struct Message {
     naming: bool,
     /// Whether there are several of them, so that none can be used.
     several: bool,
+    /// Whether the text under way, and the one that waits, stand under a name of the message; another that does, and whether there are
+    /// still more. Of several texts the only one with such a name is the message.
+    is_named: bool,
+    other_named: bool,
+    named: Option<(String, Place)>,
+    named_again: bool,
     /// The one under way.
     current: String,
     /// Where its key stands.
@@ -87,6 +94,8 @@ pub(super) enum Stand {
     Role,
     /// Under `role`, where a chat message names its speaker.
     Speaker,
+    /// Under a name of the message.
+    Named,
     /// Somewhere else in it.
     Elsewhere,
 }
@@ -94,7 +103,11 @@ pub(super) enum Stand {
 impl Stand {
     /// Where a text under `key` stands that is not under the role key.
     pub(super) fn under(key: &str) -> Stand {
-        if key == "role" { Stand::Speaker } else { Stand::Elsewhere }
+        match key {
+            "role" => Stand::Speaker,
+            key if names::is_message(key) => Stand::Named,
+            _ => Stand::Elsewhere,
+        }
     }
 }
 
@@ -115,6 +128,10 @@ impl Message {
             plain: false,
             naming: false,
             several: false,
+            is_named: false,
+            other_named: false,
+            named: None,
+            named_again: false,
             current: String::new(),
             at: Place::START,
             sent: None,
@@ -156,7 +173,11 @@ impl Message {
     /// Bytes that wait.
     pub(super) fn held(&self) -> usize {
         let waiting = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
-        self.lead.len() + self.current.len() + waiting(&self.other) + waiting(&self.speaker)
+        self.lead.len()
+            + self.current.len()
+            + waiting(&self.other)
+            + waiting(&self.speaker)
+            + waiting(&self.named)
     }
 
     /// As [`Message::begin`], in the list whose key stands there.
@@ -178,9 +199,10 @@ impl Message {
         self.list = None;
         self.plain = stand == Stand::Plain;
         self.naming = stand == Stand::Speaker;
+        self.is_named = stand == Stand::Named;
         self.at = at;
         self.way = match stand {
-            Stand::Speaker | Stand::Elsewhere => Way::Wait,
+            Stand::Speaker | Stand::Named | Stand::Elsewhere => Way::Wait,
             _ if self.is_sent() => Way::Nowhere,
             Stand::Plain | Stand::Role => Way::Begin,
         };
@@ -280,7 +302,8 @@ impl Message {
     fn wait(&mut self, text: &str, out: &mut dyn Output) {
         let text = if self.current.is_empty() { text.trim_start() } else { text };
         let apart = self.other.is_some() && !self.goes_on();
-        if self.is_sent() || self.several || apart {
+        let named = self.is_named && self.named.is_none() && !self.is_sent();
+        if !named && (self.is_sent() || self.several || apart) {
             for c in text.chars() {
                 if self.current.len() >= ENOUGH {
                     break;
@@ -337,10 +360,15 @@ impl Message {
                 joined.push_str(&text);
             } else if self.other.is_some() || self.several || self.is_sent() {
                 self.several |= self.other.is_some();
-                self.lose(self.at);
+                self.named_again |= self.is_named && self.named.is_some();
+                if self.is_named && self.named.is_none() && !self.is_sent() {
+                    self.named = Some((text, self.at));
+                } else {
+                    self.lose(self.at);
+                }
             } else {
                 self.other = Some((text, self.at));
-                self.other_list = self.list;
+                (self.other_list, self.other_named) = (self.list, self.is_named);
             }
         }
         if placeholder { Ended::Placeholder } else { Ended::Text }
@@ -348,8 +376,20 @@ impl Message {
 
     /// `response` is closed: what waited is the message, if nothing else is.
     pub(super) fn close(&mut self, out: &mut dyn Output) {
-        let several = std::mem::take(&mut self.several);
+        let mut several = std::mem::take(&mut self.several);
         let (mut other, mut speaker) = (self.other.take(), self.speaker.take());
+        let named = (std::mem::take(&mut self.other_named), self.named.take());
+        match (named, std::mem::take(&mut self.named_again)) {
+            ((true, None), false) => several = false,
+            ((false, Some(named)), false) => {
+                several = false;
+                if let Some((_, at)) = other.replace(named) {
+                    self.lose(at);
+                }
+            }
+            ((_, Some((_, at))), _) => self.lose(at),
+            _ => {}
+        }
         if other.is_none() && !self.is_sent() {
             // The only text.
             other = speaker.take();

@@ -14,6 +14,7 @@ mod outside;
 mod parse;
 mod placeholder;
 mod prompt;
+mod prose;
 mod response;
 mod rules;
 mod schema;
@@ -102,7 +103,8 @@ impl AiSay {
             // What holds an assessment is never shown as it stands.
             let message = "the answer stands inside of another value";
             out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
-            if let Some(response) = inner.get("response") {
+            let name = other::response_of(&inner, &self.front.body.roles).unwrap_or("response");
+            if let Some(response) = inner.get(name) {
                 self.front.body.take(response, other::Standing::at(at), out);
             }
             if !self.front.body.is_sent() {
@@ -112,6 +114,14 @@ impl AiSay {
                 }
             }
             return;
+        }
+        if let Some((name, object)) = other::lone(text, &self.front.body.limits)
+            && let Some(response) = object.get(&name)
+        {
+            self.front.body.take(response, other::Standing::at(at), out);
+            if self.front.body.is_sent() {
+                return self.unstructured(out);
+            }
         }
         let copied = placeholder::is_placeholder(text);
         if copied || placeholder::is_hollow(text) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{ASSESSMENT, RESPONSES, Response, TOP};
+use super::fields::{ASSESSMENT, Response, TOP};
 use super::names;
 use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
 use crate::span::Place;
@@ -27,7 +27,7 @@ pub(super) struct AnswerObject {
     /// The key of `response` under way, and the last key in it at any depth.
     pub(super) sub: String,
     pub(super) last: String,
-    /// Whether the top key is that of the role, outside of `response`.
+    /// Whether the top key is that of the role or another name of the message, outside of `response`.
     pub(super) spoken: bool,
     pub(super) key_at: Place,
     /// The role under which a text of `response` stood first.
@@ -153,7 +153,7 @@ impl AnswerObject {
     pub(super) fn wait(&mut self, event: &JsonEvent<'_>, limit: usize) {
         if let JsonEvent::StringDelta(text) = event
             && !self.overlong
-            && (RESPONSES.contains(&self.top.as_str()) || self.spoken)
+            && self.spoken
         {
             self.waiting += text.len();
             if self.waiting > limit {
@@ -174,7 +174,7 @@ impl AnswerObject {
         self.last.clear();
         match level {
             1 => {
-                self.spoken = role;
+                self.spoken = role || text != "response" && names::is_message(text);
                 self.top.clear();
                 self.top.push_str(text);
                 self.sub.clear();

@@ -22,6 +22,9 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
 /// Keys of the message, by language.
 const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
 
+/// The key that S-052 names, which is right in texts of any language.
+pub(super) const NAMED: &str = ROLES[0].1;
+
 /// The key that the message has where it is not given.
 pub(super) fn default_role(options: &Options) -> &'static str {
     let of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;

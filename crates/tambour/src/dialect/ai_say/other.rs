@@ -43,7 +43,7 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
 }
 
 /// The key under which the response of an answer stands: its own, or the only other one.
-pub(super) fn response_of<'a>(answer: &Map<String, Value>, roles: &'a [String]) -> Option<&'a str> {
+pub(super) fn response_of<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
     let own = answer.get("response");
     if own.is_some_and(|response| !is_empty(response)) {
         return Some("response");
@@ -54,13 +54,21 @@ pub(super) fn response_of<'a>(answer: &Map<String, Value>, roles: &'a [String]) 
             || value.is_some_and(|v| text_in(v).is_some())
     };
     // The message itself may stand beside the assessment.
-    let role = roles.iter().map(String::as_str).find(is_response);
-    let mut names = RESPONSES.iter().copied().filter(is_response);
-    match (role.or(names.next()), names.next()) {
-        (Some(name), _) if role.is_some() => Some(name),
-        (Some(name), None) => Some(name),
-        _ => own.filter(|response| !response.is_null()).map(|_| "response"),
-    }
+    let keys = || answer.keys().map(String::as_str).filter(is_response);
+    let only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
+        (name, None) => name,
+        _ => None,
+    };
+    let role = roles.iter().find_map(|role| keys().find(|key| key == role));
+    let holds = |key: &str| answer.get(key).is_some_and(assesses_inside);
+    let usual = || keys().filter(|key| RESPONSES.contains(key) && !holds(key));
+    let others = || keys().filter(|key| !TOP.contains(key) && names::is_message(key) && !holds(key));
+    let name = match (role, usual().next()) {
+        (Some(role), _) => Some(role),
+        (None, Some(_)) => only(&mut usual()),
+        (None, None) => only(&mut others()),
+    };
+    name.or_else(|| own.filter(|response| !response.is_null()).map(|_| "response"))
 }
 
 /// The answer somewhere inside of a text that is JSON, and holds an assessment: the first object that has one.
@@ -70,9 +78,7 @@ pub(super) fn buried(text: &str, limits: &Limits) -> Option<Map<String, Value>> 
     }
     fn within(value: &Value) -> Option<&Map<String, Value>> {
         match value {
-            Value::Object(fields) if fields.keys().any(|key| names::beside(key).is_some_and(assesses)) => {
-                Some(fields)
-            }
+            Value::Object(fields) if holds_assessment(fields) => Some(fields),
             Value::Object(fields) => fields.values().find_map(within),
             Value::Array(items) => items.iter().find_map(within),
             _ => None,
@@ -85,6 +91,48 @@ pub(super) fn buried(text: &str, limits: &Limits) -> Option<Map<String, Value>> 
         answer.entry(name).or_insert_with(|| value.clone());
     }
     Some(answer)
+}
+
+/// The message of a reply that is nothing but an object with one, beside the name of a role, numbers and flags: its name, and the
+/// object.
+pub(super) fn lone(text: &str, limits: &Limits) -> Option<(String, Map<String, Value>)> {
+    let object = object_of(text, limits)?;
+    let mut others = object.iter().filter(|(key, value)| {
+        let told = value.is_number() || value.is_boolean() || value.is_null();
+        !told && *key != "role"
+    });
+    match (others.next(), others.next()) {
+        (Some((key, Value::String(text))), None) if names::is_message(key) && !text.trim().is_empty() => {
+            let key = key.clone();
+            Some((key, object))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an object has an assessment, or fields of one: under other names if it is an object, or stands beside a message.
+fn holds_assessment(fields: &Map<String, Value>) -> bool {
+    let known = |key: &String| names::beside(key).is_some_and(assesses);
+    let named = |(key, value): (&String, &Value)| names::is_assessed(key) && value.is_object();
+    let inside = |value: &Value| value.as_object().is_some_and(|inner| inner.keys().any(known));
+    let beside = || {
+        let spoken = fields.iter().any(|(key, value)| {
+            names::is_message(key) && text_in(value).is_some() && !assesses_inside(value)
+        });
+        spoken && (fields.keys().any(|key| names::is_assessed(key)) || fields.values().any(inside))
+    };
+    fields.keys().any(known) || fields.iter().any(named) || beside()
+}
+
+/// Whether a value holds what a model assessed: it is no message, whatever its name.
+fn assesses_inside(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            names::beside(key).is_some_and(assesses) || names::is_assessed(key) || assesses_inside(value)
+        }),
+        Value::Array(items) => items.iter().any(assesses_inside),
+        _ => false,
+    }
 }
 
 /// Whether a field belongs to an assessment, or is one.

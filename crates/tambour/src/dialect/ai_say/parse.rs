@@ -13,6 +13,7 @@ use super::object::AnswerObject;
 use super::options;
 use super::other::{self, Standing};
 use super::outside::Outside;
+use super::prose::Prose;
 use super::rules;
 use super::surroundings::Surroundings;
 use crate::dialect::draft::{LeadingThink, Rules};
@@ -50,6 +51,8 @@ pub(super) struct Answers {
     pub(super) before: Before,
     /// A mark behind the answer that waits for what follows it.
     mark: Option<Pending>,
+    /// Prose around the answer, which is the message where that has none.
+    pub(super) prose: Prose,
     /// Text around the answer, and whether the object under way is quoted.
     pub(super) surroundings: Surroundings,
     pub(super) quoted: bool,
@@ -140,7 +143,9 @@ impl Body for Answers {
         let behind = self.behind.as_ref().map_or(0, String::len);
         // Before an answer has begun all text is held anyway.
         let waiting = if self.begun { self.object.waiting } else { 0 };
-        self.message.held() + self.thoughts.held() + behind + waiting
+        // What stands behind an answer waits there already.
+        let prose = if self.begun && !self.message.is_sent() { self.prose.held() } else { 0 };
+        self.message.held() + self.thoughts.held() + behind.max(prose) + waiting
     }
 }
 
@@ -159,6 +164,7 @@ impl Answers {
             behind: None,
             before: Before::default(),
             mark: None,
+            prose: Prose::new(options.limits.hold),
             surroundings: Surroundings::default(),
             quoted: false,
             limits: options.limits.clone(),
@@ -236,12 +242,20 @@ impl Answers {
     /// Text outside of the objects.
     fn text(&mut self, text: &str) {
         self.outside.push(text);
+        if self.message.is_sent() {
+            self.prose.leave();
+        } else {
+            self.prose.push(text);
+        }
         self.outside(text);
     }
 
     /// A comment outside of the objects.
     fn comment(&mut self, text: &str) {
         self.outside.comment(text);
+        if !self.message.is_sent() {
+            self.prose.push(text);
+        }
         self.outside(text);
     }
 
@@ -329,6 +343,7 @@ impl Answers {
 
     /// The text before a mark that closes nothing was reasoning: a draft, or an aside behind the answer.
     fn was_thought(&mut self, out: &mut dyn Output) {
+        self.prose.forget();
         if !self.begun {
             self.outside.take(0);
         } else if let Some(text) = &mut self.behind {
@@ -357,18 +372,28 @@ impl Answers {
 
     /// The first answer begins.
     pub(super) fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
-        self.left_out(at.offset, "text before the answer", out);
+        self.prose.begins(origin != Origin::Bare);
+        self.beside_answer(
+            at.offset,
+            ("text before the answer", "not used, unless the answer has no message"),
+            out,
+        );
         if origin != Origin::Bare {
             let message = "the answer stands in a code fence";
             out.report(Report::new(rules::FENCED_REPLY, at, at.offset, message).repaired("fence removed"));
         }
     }
 
-    /// Reports the text around the answer up to `end`.
-    pub(super) fn left_out(&mut self, end: usize, message: &str, out: &mut dyn Output) {
+    /// Reports the text around the answer up to `end`, and what became of it.
+    pub(super) fn beside_answer(
+        &mut self,
+        end: usize,
+        (message, repair): (&str, &str),
+        out: &mut dyn Output,
+    ) {
         for (place, end) in self.outside.take(end) {
             let report = Report::new(&repairs::TEXT_AROUND, place, end, message);
-            out.report(report.row("S-053").repaired("left out"));
+            out.report(report.row("S-053").repaired(repair));
         }
     }
 
@@ -423,8 +448,8 @@ impl Answers {
             return self.take(&Value::Object(inner), Standing::at(at), out);
         }
         self.object.response = Response::Answer;
-        if let Some(name) = other::response_of(&inner, &self.roles) {
-            let response = inner.shift_remove(name).unwrap_or_default();
+        if let Some(name) = other::response_of(&inner, &self.roles).map(str::to_owned) {
+            let response = inner.shift_remove(&name).unwrap_or_default();
             self.take(&response, Standing::at(at), out);
         }
         self.object.inner = inner;

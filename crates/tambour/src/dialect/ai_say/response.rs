@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::message::{How, Message};
+use super::options::NAMED;
 use super::rules;
 use super::stands::Stands;
 use crate::finding::Report;
@@ -50,12 +51,23 @@ impl Beside<'_> {
 
     /// The message stands under another key than the role.
     fn message_key(&self, response: &Member, reports: &mut Vec<Report>) {
-        let Some((at, How::Other)) = self.message.sent() else { return };
+        let Some((at, how)) = self.message.sent() else { return };
         if !response.holds(at.offset) {
             return;
         }
         let own =
             self.stands.around(at.offset).filter(|key| key.stand.0 == at && self.roles.contains(&key.key));
+        if let Some(key) = &own
+            && self.roles.first() != Some(&key.key)
+            && key.key != NAMED
+        {
+            let message = format!("`{}` is the role in texts of another language", key.key);
+            let report = Report::new(rules::ROLE_KEY_UNEXPECTED, at, key.key_end, message);
+            reports.push(report.repaired("read as the role"));
+        }
+        if how == How::Own {
+            return;
+        }
         if let Some(key) = own {
             let report = Report::new(rules::FIELD_TYPE, at, key.stand.1, "the message is a list");
             return reports.push(report.repaired("its texts are taken"));

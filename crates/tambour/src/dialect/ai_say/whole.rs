@@ -54,10 +54,11 @@ impl Answers {
             value = self.unwrapped(value, &mut stands, out);
         }
         if !self.object.known || self.object.late {
-            // What is no answer is not used.
+            // What is no answer is not used, but for what the prose around says.
             self.surroundings.forget();
             if !std::mem::take(&mut self.object).known {
                 self.outside.prose(at);
+                self.prose.value(value.as_ref());
             }
             self.behind = None;
             return;
@@ -303,6 +304,7 @@ impl Answers {
         self.behind = None;
         self.outside.end_line();
         let mut reports = Vec::new();
+        let mut beside = ("text beside the answer", "left out");
         let Some(whole) = self.answer.take() else { return Answer::default() };
         let mut said = fields::read(&whole, &self.limits, &mut reports);
         if let Some(&at) = whole.placeholders.first() {
@@ -314,7 +316,14 @@ impl Answers {
         if !self.message.is_sent() {
             let (at, end) = whole.stands.near(&["response"]);
             let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
-            reports.push(report.repaired("fallback text"));
+            // The prose around it is what the model says.
+            if let Some(text) = self.prose.take() {
+                self.message.send(&text, out);
+                beside.1 = "taken as the message";
+                reports.push(report.repaired("the text beside it is the message"));
+            } else {
+                reports.push(report.repaired("fallback text"));
+            }
         }
         let answer = &mut said;
         let (at, end_at) = whole.stands.all();
@@ -339,7 +348,7 @@ impl Answers {
             answer.should_exit = false;
         }
         reports.into_iter().for_each(|report| out.report(report));
-        self.left_out(end.offset, "text beside the answer", out);
+        self.beside_answer(end.offset, beside, out);
         said
     }
 }

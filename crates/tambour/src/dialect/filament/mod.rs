@@ -42,7 +42,7 @@ pub(super) const ENTRY: Entry = Entry {
     },
     opening: Opening {
         tags: &[
-            Begin::new("content", When::Alone),
+            Begin::new("content", When::First),
             Begin::new("variable_update", When::Alone),
             Begin::new("status_bar", When::Alone),
             Begin { attributes: &["view", "fallback"], ..Begin::new("ui_component", When::Alone) },

@@ -67,11 +67,35 @@ pub(super) fn is_id(id: &Value) -> bool {
 /// Other names of `text`.
 const TEXTS: [&str; 3] = ["content", "delta", "message"];
 
+/// Those that are less usual, where none of the others is there.
+const OTHERS: [&str; 9] =
+    ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
+
 /// The event that a name means which is written in other letters or with other signs.
 fn spelled(name: &str) -> Option<&'static str> {
     let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
-    CONTRACT.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain)
+    let same = CONTRACT.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain);
+    let near = || CONTRACT.iter().copied().find(|known| strsim::osa_distance(known, &plain) <= SLIPS);
+    // What a model says under another name is its answer.
+    same.or_else(near).or_else(|| ANSWERS.contains(&plain.as_str()).then_some("final_delta"))
 }
+
+/// Other names of the event that holds a piece of the answer.
+const ANSWERS: [&str; 10] = [
+    "final",
+    "answer",
+    "final_text",
+    "final_answer",
+    "final_response",
+    "response",
+    "reply",
+    "message",
+    "text",
+    "content",
+];
+
+/// Letters of the name of an event that may be wrong.
+const SLIPS: usize = 1;
 
 /// Whether an object that was cut may have become an event: it has at most the beginning of the first key or of the name.
 pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
@@ -235,6 +259,25 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
         order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");
         return Some(name);
     }
+    let named = whole.object.get("name").and_then(Value::as_str).is_some_and(of_event);
+    if named && let Some(Value::String(name)) = whole.object.shift_remove("name") {
+        order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `name`", "read as `event`");
+        return Some(name);
+    }
+    let key = whole.object.keys().next().filter(|key| kind_of(key) == Some(EventKind::Contract)).cloned();
+    if whole.object.len() == 1
+        && let Some(name) = key
+    {
+        let data = whole.object.shift_remove(&name).unwrap_or_default();
+        whole.object.insert("data".to_owned(), data);
+        order.reports.found(
+            rules::FIELD_RENAMED,
+            at,
+            "the event is named by a key",
+            "read as `event`, its value as `data`",
+        );
+        return Some(name);
+    }
     order.reports.found(rules::EVENT_MISSING, at, "the object names no event", "left out");
     None
 }
@@ -255,6 +298,12 @@ impl Fields<'_> {
         let path: &[&str] = if self.framed { &[key] } else { &["data", key] };
         let member = self.members.find(path).filter(|_| !self.text);
         member.map_or_else(|| self.stand(true, key), |member| (member.stand.0, member.key_end))
+    }
+
+    /// Where the key of a field beside the name stands.
+    fn beside_key(&self, key: &str) -> Stand {
+        let member = self.members.find(&[key]);
+        member.map_or_else(|| self.stand(false, key), |member| (member.stand.0, member.key_end))
     }
 
     /// Reports a field that is lost. Of one in a `data` that is text it is not known where it stands.
@@ -335,17 +384,15 @@ impl Fields<'_> {
         if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
             return;
         }
-        let is_text = |fields: &Map<String, Value>, key: &str| {
-            fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
-        };
-        let mut texts: Vec<(bool, &str)> = Vec::new();
-        for key in TEXTS {
-            texts.extend(is_text(&self.own, key).then_some((true, key)));
-            texts.extend(is_text(&self.beside, key).then_some((false, key)));
+        let mut texts = self.texts(&TEXTS);
+        if texts.is_empty() {
+            if self.rename_only(name, order) {
+                return;
+            }
+            texts = self.texts(&OTHERS);
         }
         let (own, key) = match texts[..] {
             [text] => text,
-            [] => return self.rename_only(name, order),
             // Several may be meant.
             _ => return,
         };
@@ -361,22 +408,41 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads the only text of `data` as the text, whatever it is called. What its key says is lost.
-    fn rename_only(&mut self, name: &str, order: &mut Order) {
+    /// Texts under these keys, in `data` or beside the name.
+    fn texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
+        let is_text = |fields: &Map<String, Value>, key: &str| {
+            fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
+        };
+        let found = keys.iter().flat_map(|&key| {
+            let own = is_text(&self.own, key).then_some((true, key));
+            own.into_iter().chain(is_text(&self.beside, key).then_some((false, key)))
+        });
+        found.collect()
+    }
+
+    /// Reads the only text of `data`, or the only one beside the name where `data` holds nothing, as the text, whatever it is called
+    /// . Whether it was. What its key says is lost.
+    fn rename_only(&mut self, name: &str, order: &mut Order) -> bool {
         let known = known(name);
         let other = |key: &&String| !known.contains(&key.as_str()) && !of_envelope(key);
-        let mut others = self.own.iter().filter(|(key, _)| other(key));
-        let (Some((key, value)), None) = (others.next(), others.next()) else { return };
-        if TEXTS.contains(&key.as_str()) || value.is_number() || text_in(value).is_none() {
-            return;
+        let is_text = |value: &Value| !value.is_number() && text_in(value).is_some();
+        let own = self.own.keys().any(|key| other(&key));
+        let from = if own { &self.own } else { &self.beside };
+        let mut others = from.iter().filter(|(key, value)| other(key) && (own || is_text(value)));
+        let (Some((key, value)), None) = (others.next(), others.next()) else { return false };
+        if TEXTS.contains(&key.as_str()) || !is_text(value) {
+            return false;
         }
         let key = key.clone();
-        if let Some(text) = self.own.shift_remove(&key) {
-            self.own.insert("text".to_owned(), text);
+        let stand = if own { self.key(&key) } else { self.beside_key(&key) };
+        let from = if own { &mut self.own } else { &mut self.beside };
+        if let Some(text) = from.shift_remove(&key) {
+            from.insert("text".to_owned(), text);
             let message = format!("the text is called `{}`", clip(&key, 40));
             let repair = "read as `text`, the key not used";
-            order.reports.found_in(rules::FIELD_RENAMED, "R-76", self.key(&key), message, repair);
+            order.reports.found_in(rules::FIELD_RENAMED, "R-76", stand, message, repair);
         }
+        true
     }
 
     /// Text of an event that has none: that of the delta that was meant, if it is the only one of its kind.

@@ -78,7 +78,7 @@ impl Dialect for JsonSeq {
             Reply::Text(text) if !is_blank(&text) => self.without_events(&text, out),
             Reply::Text(_) | Reply::Structure => {
                 let end = self.front.place();
-                self.front.body.order.finish(end, out);
+                self.front.body.finish(end, out);
             }
         }
     }

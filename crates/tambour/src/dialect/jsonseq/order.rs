@@ -349,6 +349,11 @@ impl Order {
         }
     }
 
+    /// Whether a piece of the answer has come.
+    pub(super) fn is_answered(&self) -> bool {
+        self.answered
+    }
+
     /// The end of the input.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         if self.thinking == Thinking::Open {

@@ -27,6 +27,12 @@ pub(super) struct Outside {
     sse: bool,
     fenced: bool,
     glued: bool,
+    /// The line under way, all of it, and lines that are no part of the form: the answer, if there is no other.
+    whole: String,
+    kept: String,
+    prose: String,
+    /// Set where these are longer than may be held, or not wanted any more.
+    over: bool,
 }
 
 /// An `event:` line.
@@ -56,6 +62,34 @@ impl Outside {
         self.at = place;
     }
 
+    /// Bytes of prose that wait.
+    pub(super) fn held(&self) -> usize {
+        self.whole.len() + self.prose.len()
+    }
+
+    /// There is an answer.
+    pub(super) fn leave_prose(&mut self) {
+        self.over = true;
+        (self.whole, self.prose) = (String::new(), String::new());
+    }
+
+    /// The prose around the objects.
+    pub(super) fn take_prose(&mut self) -> Option<String> {
+        let prose = std::mem::take(&mut self.prose);
+        Some(prose.trim().to_owned()).filter(|prose| !prose.is_empty())
+    }
+
+    /// Keeps more of the line under way; `limit` bytes may wait.
+    pub(super) fn keep_whole(&mut self, piece: &str, limit: usize) {
+        if self.over {
+            return;
+        }
+        if self.held() + piece.len() > limit {
+            return self.leave_prose();
+        }
+        self.whole.push_str(piece);
+    }
+
     /// Text of one line outside of objects. Gives a frame that has ended without data.
     pub(super) fn push(&mut self, piece: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let body = if self.line.is_empty() { piece.trim_start() } else { piece };
@@ -81,6 +115,7 @@ impl Outside {
 
     fn take(&mut self) -> String {
         self.full = false;
+        self.kept = std::mem::take(&mut self.whole);
         std::mem::take(&mut self.line)
     }
 
@@ -123,12 +158,21 @@ impl Outside {
     pub(super) fn forget(&mut self) {
         self.take();
         self.long = false;
+        self.prose.clear();
+    }
+
+    /// What has come was reasoning.
+    pub(super) fn drop_prose(&mut self) {
+        self.prose.clear();
     }
 
     /// The end of a line, or of the input.
     pub(super) fn end_line(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let line = self.take();
         let text = line.trim();
+        if text.is_empty() && !self.prose.is_empty() && !self.over {
+            self.prose.push('\n');
+        }
         let ended = match text {
             "" if self.object => None,
             "" => self.named.take(),
@@ -191,8 +235,15 @@ impl Outside {
         }
     }
 
-    fn left_out(&self, start: Place, told: &mut Told, out: &mut dyn Output) {
-        self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", "left out", told, out);
+    fn left_out(&mut self, start: Place, told: &mut Told, out: &mut dyn Output) {
+        let kept = std::mem::take(&mut self.kept);
+        let text = kept.trim();
+        if !self.over && !text.is_empty() {
+            self.prose.push_str(text);
+            self.prose.push('\n');
+        }
+        let repair = if self.over { "left out" } else { "not used, unless there is no answer" };
+        self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", repair, told, out);
     }
 
     fn framing(&mut self, told: &mut Told, out: &mut dyn Output) {

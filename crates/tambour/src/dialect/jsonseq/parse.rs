@@ -73,6 +73,7 @@ impl Body for Lines {
             // What stands before it is text between events, reasoning or not.
             let ended = self.text.thought_begins(&mut self.told, out);
             self.frame_ended(ended, out);
+            self.text.drop_prose();
         }
         if self.line.depth > 0 {
             self.inside(event, out);
@@ -105,7 +106,8 @@ impl Body for Lines {
         // Before the first event all text is held anyway.
         let thoughts = self.thoughts.held();
         let done = if self.done.is_some() { self.last.waiting } else { 0 };
-        self.order.held() + thoughts + if self.told.begun() { self.line.waiting + done } else { 0 }
+        let begun = self.line.waiting + done + self.text.held();
+        self.order.held() + thoughts + if self.told.begun() { begun } else { 0 }
     }
 
     fn ending(&mut self) {
@@ -145,6 +147,18 @@ impl Lines {
         }
     }
 
+    /// The end of the reply: prose around the events is the answer, if there is no other.
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
+        if !self.order.is_answered()
+            && let Some(text) = self.text.take_prose()
+        {
+            let target = self.order.final_delta(end, out);
+            self.order.delta(target, &text, end, out);
+            self.flush(end.offset, out);
+        }
+        self.order.finish(end, out);
+    }
+
     /// A thought begins or ends between the objects.
     fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
@@ -174,6 +188,10 @@ impl Lines {
             JsonEvent::Text(text) => {
                 // Line by line, so that findings come in order however the reply was cut.
                 for piece in text.split_inclusive('\n') {
+                    match self.order.is_answered() {
+                        true => self.text.leave_prose(),
+                        false => self.text.keep_whole(piece, self.options.limits.hold),
+                    }
                     let ended = self.text.push(piece, &mut self.told, out);
                     self.frame_ended(ended, out);
                 }

@@ -1,6 +1,7 @@
 //! How replies begin: each dialect says by what it is known, and `auto` asks them in the order of their table, those of objects
 //! first. In doubt a reply is text.
 
+mod evidence;
 mod objects;
 mod tags;
 mod wrapped;
@@ -89,9 +90,13 @@ impl Begin {
 /// Where a tag tells the dialect of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
-    /// Alone at the start of its line, outside of reasoning.
+    /// Alone at the start of its line, outside of reasoning: a block that comes whole, also beside text.
     Alone,
-    /// The same, also in `<thinking>`. In a sentence of that it is the end of thinking if it is closed and no other comes.
+    /// The same, before all text.
+    Before,
+    /// Like [`When::Before`], and its text streams. Behind text it is one of an example unless all of the reply has its shape.
+    First,
+    /// Like [`When::First`], also in `<thinking>`. In a sentence of that it is the end of thinking if it is closed and no other comes.
     EndsThinking,
     /// In `<thinking>`, which is then no reasoning but the beginning of the structure.
     InThinking,
@@ -126,10 +131,10 @@ pub(super) fn look(seen: &str, extent: Extent) -> Seen {
     let text = seen.trim_start_matches('\u{FEFF}').trim_start();
     let objects = objects::dialect_of(text, extent);
     if let Told::Dialect(name) = objects {
-        return Seen { verdict: Verdict::Dialect(name), closed: false };
+        return Seen { verdict: Verdict::Dialect(name), closed: false, waits: false };
     }
-    let seen = tags::markup(text, extent != Extent::Part);
-    let waits = objects == Told::Perhaps && extent != Extent::All;
+    let seen = tags::markup(text, extent);
+    let waits = (objects == Told::Perhaps || seen.waits) && extent != Extent::All;
     match seen.verdict {
         Verdict::Plain if waits => Seen { verdict: Verdict::Unknown, ..seen },
         Verdict::Unknown if extent != Extent::Part && !waits => Seen { verdict: Verdict::Plain, ..seen },
@@ -143,6 +148,8 @@ pub(super) struct Seen {
     pub(super) verdict: Verdict,
     /// Whether the next character that is not blank tells more: reasoning has closed, or a tag has opened that may tell.
     pub(super) closed: bool,
+    /// Whether it is known only behind the window what a tag is.
+    pub(super) waits: bool,
 }
 
 /// Bytes at the beginning of a reply that show whether it is a document.

@@ -65,6 +65,8 @@ pub(super) struct Found {
     pub(super) items: Option<Items>,
     /// Whether nothing but white space stands before it on its line, or it stands in a fence.
     alone: bool,
+    /// Whether it stands in a fence.
+    fenced: bool,
     /// Whether a list is around it.
     listed: bool,
     /// The offset behind it, once it is complete.
@@ -101,7 +103,7 @@ impl Found {
             // The usual order tells it at once.
             let first = self.keys.iter().zip(keys).take_while(|(key, needed)| needed.is(key)).count();
             let ordered = first >= LEAST && first == self.keys.len();
-            return match extent {
+            let told = match extent {
                 Extent::Part if all || !foreign => Told::Perhaps,
                 Extent::Window | Extent::All if all || ordered => Told::Dialect(entry.name),
                 Extent::All if known >= LEAST && !foreign => Told::Dialect(entry.name),
@@ -109,15 +111,34 @@ impl Found {
                 Extent::Window if !foreign && (known >= LEAST || key(&keys[0]).is_some()) => Told::Perhaps,
                 _ => Told::Nothing,
             };
+            // An example is known by what stands behind its fence.
+            let waits = self.fenced && !self.first && extent != Extent::All;
+            return if waits && told != Told::Nothing { Told::Perhaps } else { told };
         };
-        match text[end..].trim_start_matches([' ', '\t', '\r']).chars().next() {
+        let behind = text[end..].trim_start_matches([' ', '\t', '\r']);
+        match behind.chars().next() {
             _ if !all => Told::Nothing,
+            // It may be an example in the text before it: what stands behind the fence tells.
+            _ if self.fenced && !self.first && extent != Extent::All => Told::Perhaps,
+            _ if self.fenced && !self.first && !ends_fence(&text[end..]) => Told::Nothing,
+            Some(',') if extent == Extent::Part && behind[1..].trim().is_empty() => Told::Perhaps,
+            Some(',') if behind[1..].trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric) => {
+                Told::Nothing
+            }
             None if extent == Extent::Part && !self.listed => Told::Perhaps,
             // A sentence goes on behind it.
             Some(c) if c.is_alphanumeric() || SENTENCE.contains(&c) => Told::Nothing,
             _ => Told::Dialect(entry.name),
         }
     }
+}
+
+/// Whether nothing stands behind the fence that is open at the beginning of a text.
+fn ends_fence(text: &str) -> bool {
+    let mut lines = text.split('\n');
+    let closed =
+        lines.by_ref().any(|line| Fence::of(line.trim()).is_some_and(|(_, rest)| rest.trim().is_empty()));
+    !closed || lines.all(|line| line.trim().is_empty())
 }
 
 /// Signs with which a sentence goes on or ends behind an object.
@@ -202,7 +223,8 @@ impl JsonSink for Objects<'_> {
                 let alone = alone && !document(&before[self.thought..]);
                 let first = self.found.is_empty() && wrapped::begins(&before[self.thought..]);
                 (self.depth, self.base) = (0, 1);
-                self.found.push(Found { alone, first, ..Found::default() });
+                let fenced = start.origin != Origin::Bare;
+                self.found.push(Found { alone, first, fenced, ..Found::default() });
             }
             JsonEvent::ObjectStart => {
                 self.value(Shape::Object);

@@ -98,6 +98,11 @@ impl Answer {
         self.sent
     }
 
+    /// Whether a blank of its line stands directly before what comes next.
+    pub(super) fn is_apart(&self) -> bool {
+        self.last == b' ' && self.sent && self.tail.is_empty() && self.lead.is_none()
+    }
+
     /// Whether nothing but white space came.
     pub(super) fn is_blank(&self) -> bool {
         self.lead.as_ref().is_some_and(Lead::is_blank)

@@ -8,6 +8,7 @@ use super::rules;
 use crate::dialect::draft::{attributes, mismatched};
 use crate::dialect::{Intent, Output};
 use crate::event::AsideKind;
+use crate::lex::about;
 use crate::lex::marks::{Effect, Kind, Mark, Open};
 use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
@@ -25,6 +26,8 @@ pub(super) struct Held {
     pub(super) nested: Nested,
     /// The last end so far: where it stands in the text, and its length.
     last: Option<(usize, usize)>,
+    /// Set for a sentence about the mark, once an end has come in it.
+    about: bool,
 }
 
 /// Reasoning within reasoning.
@@ -89,6 +92,7 @@ impl Held {
             at: at.after(raw),
             nested: Nested::default(),
             last: None,
+            about: false,
         }
     }
 
@@ -96,11 +100,17 @@ impl Held {
     pub(super) fn behind_end(open: Open, nested: Nested, raw: &str, at: Place) -> Held {
         let mut nested = nested;
         nested.ends();
-        Held { begun: None, open, text: raw.to_owned(), at, nested, last: Some((0, raw.len())) }
+        Held { begun: None, open, text: raw.to_owned(), at, nested, last: Some((0, raw.len())), about: false }
     }
 
     pub(super) fn len(&self) -> usize {
         self.text.len() + self.begun.as_ref().map_or(0, |(_, raw, _)| raw.len())
+    }
+
+    /// Whether the mark is a word of a sentence that goes on behind the end. `None` where it is no such sentence, or not known yet.
+    fn is_word(&self) -> Option<bool> {
+        let (at, len) = self.last.filter(|_| self.about)?;
+        about::ends(&self.text[..at], &self.text[at + len..], false)
     }
 
     /// Whether what follows the last end shows that the reasoning was over there: a line ends, and no mark inside began one.
@@ -127,8 +137,11 @@ impl Reader {
         let Some(found) = found else {
             held.text.push_str(raw);
             held.nested.text(raw);
-            if held.is_over() {
-                self.give_up(out);
+            match held.is_word() {
+                Some(true) => self.is_mention(out),
+                Some(false) => self.give_up(out),
+                None if held.is_over() => self.give_up(out),
+                None => {}
             }
             return true;
         };
@@ -146,8 +159,20 @@ impl Reader {
             held.nested.text(raw);
             return true;
         }
+        if held.begun.is_some() && about::speaks(&held.text, true) == Some(true) {
+            // What follows tells.
+            (held.about, held.last) = (true, Some((held.text.len(), raw.len())));
+            held.text.push_str(raw);
+            return true;
+        }
         self.end_held(raw, found, effect, at, out);
         true
+    }
+
+    /// The mark is a word of the sentence behind it.
+    fn is_mention(&mut self, out: &mut dyn Output) {
+        let Some(Held { begun: Some((_, mark, place)), text, .. }) = self.held.take() else { return };
+        self.replay(&(mark + &text), place, true, out);
     }
 
     /// The end of what was held.
@@ -193,7 +218,7 @@ impl Reader {
         let at = held.at.after(&held.text);
         let mark = held.open.mark().as_closing();
         self.end_held(&raw, Candidate { mark, empty: false }, Effect::Close, at, out);
-        self.replay(&behind, at.after(&raw), out);
+        self.replay(&behind, at.after(&raw), true, out);
     }
 
     /// What waits is an element of XML.
@@ -202,20 +227,20 @@ impl Reader {
         let phase = matches!(child, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
         if found.mark.is_thinking() && phase {
             self.answer.keep_thinking(&mark, place, out);
-            return self.replay(&text, place.after(&mark), out);
+            return self.replay(&text, place.after(&mark), true, out);
         }
         self.read_as_text(found, &(mark + &text), place, true, out);
     }
 
     /// Reads a mark as text, with what has come behind it.
     fn read_as_text(&mut self, found: Candidate, text: &str, at: Place, element: bool, out: &mut dyn Output) {
-        self.replay(text, at, out);
+        self.replay(text, at, true, out);
         self.mention = Some(Mention::new(found.mark, element, &mut self.answer));
     }
 
-    /// Reads text again in which no mark opens reasoning.
-    fn replay(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let before = std::mem::replace(&mut self.plainly, true);
+    /// Reads text again; with `plainly` no mark opens reasoning in it.
+    pub(super) fn replay(&mut self, text: &str, at: Place, plainly: bool, out: &mut dyn Output) {
+        let before = std::mem::replace(&mut self.plainly, plainly);
         let mut lexer = lexer(at, self.limit, true);
         lexer.push(text, &mut |token, at| self.token(token, at, out));
         lexer.finish(&mut |token, at| self.token(token, at, out));

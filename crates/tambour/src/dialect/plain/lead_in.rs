@@ -68,6 +68,12 @@ impl LeadIn {
     }
 }
 
+/// Whether a line is the word of a role.
+pub(in crate::dialect) fn is_role(line: &str) -> bool {
+    let word = line.trim_end_matches([':', '：', ' ', '\t']);
+    ROLES.iter().any(|role| role.eq_ignore_ascii_case(word))
+}
+
 /// Whether text is the word of a role or the first line of a fence, as far as it goes.
 fn may_be(text: &str) -> bool {
     if text.len() > MOST {

@@ -6,6 +6,7 @@ use super::parse::{Candidate, Part, Reader, unopened};
 use super::rules;
 use crate::dialect::{Intent, Output};
 use crate::finding::Report;
+use crate::lex::about;
 use crate::lex::marks::{self, Kind, Mark, Open};
 use crate::lex::markup::Token;
 use crate::lex::space::is_blank;
@@ -14,13 +15,35 @@ use crate::span::Place;
 /// Bytes kept until it is known what a `<thinking>` is.
 const PENDING: usize = 1023;
 
-/// A leading mark and the white space after it: an element behind it makes it text.
+/// A leading mark and the white space after it: an element behind it makes it text, and so does a sentence about it.
 pub(super) struct Leading {
     mark: Mark,
     pub(super) raw: String,
     /// Bytes of the tag.
     tag: usize,
     at: Place,
+    /// Set in such a sentence: where a mark that closes stands, and its end.
+    about: Option<Option<(usize, usize)>>,
+}
+
+/// What begins a text of some templates.
+pub(super) const BEGIN: &str = "<s>";
+
+impl Leading {
+    /// Whether it is a word of the sentence behind it. `None` while more must come.
+    fn is_word(&self, end: bool) -> Option<bool> {
+        let (mark, behind) = self.raw.split_at(self.tag);
+        if self.mark.kind != Kind::Open {
+            // As a tag of HTML it stands before text.
+            let tag = mark == BEGIN && behind.starts_with(|c: char| !c.is_whitespace());
+            return if tag { Some(true) } else { about::speaks(behind, end) };
+        }
+        match self.about {
+            None => about::speaks(behind, end).filter(|speaks| !speaks || end),
+            Some(None) => end.then_some(true),
+            Some(Some((start, close))) => about::ends(&self.raw[self.tag..start], &self.raw[close..], end),
+        }
+    }
 }
 
 impl Reader {
@@ -28,9 +51,7 @@ impl Reader {
     pub(super) fn lead(&mut self, found: Candidate, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         let raw = token.raw();
         if self.lead_in.is_empty() {
-            if found.mark.is_control() {
-                return left_out(raw, at, out);
-            } else if found.empty {
+            if found.empty {
                 let report = Report::new(
                     rules::THINK_SELF_CLOSING,
                     at,
@@ -39,17 +60,18 @@ impl Reader {
                 );
                 return out.report(report.repaired("left out"));
             } else if found.mark.kind != Kind::Open {
-                self.unopened = Some(at.offset);
-                return unopened(raw, at, out);
+                let raw = raw.to_owned();
+                self.leading = Some(Leading { mark: found.mark, tag: raw.len(), raw, at, about: None });
+                return;
             }
         }
         let tag = matches!(token, Token::Tag(_));
         if found.empty || found.mark.kind != Kind::Open || tag && marks::has_attributes(raw) {
             return self.begin_answer(Some((*token, at)), out);
         }
-        if tag {
+        if tag || !raw.starts_with("<|") {
             let raw = raw.to_owned();
-            self.leading = Some(Leading { mark: found.mark, tag: raw.len(), raw, at });
+            self.leading = Some(Leading { mark: found.mark, tag: raw.len(), raw, at, about: None });
         } else {
             self.begin(found.mark, at, out);
         }
@@ -85,14 +107,23 @@ impl Reader {
     pub(super) fn after_leading(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some(mut leading) = self.leading.take() else { return false };
         match token {
+            _ if leading.mark.kind != Kind::Open => return self.behind_control(leading, token, out),
+            _ if leading.about.is_some() || !is_blank(&leading.raw[leading.tag..]) => {
+                return self.in_sentence(leading, token, out);
+            }
             Token::Text(text) if is_blank(text) && leading.raw.len() + text.len() <= PENDING => {
                 leading.raw.push_str(text);
                 self.leading = Some(leading);
                 return true;
             }
+            Token::Text(text)
+                if about::speaks(&[&leading.raw[leading.tag..], text].concat(), false) != Some(false) =>
+            {
+                return self.in_sentence(leading, token, out);
+            }
             // It is an element around others.
-            _ if is_child(token) => {
-                let Leading { mark, raw, tag, at } = leading;
+            _ if leading.raw.starts_with('<') && is_child(token) => {
+                let Leading { mark, raw, tag, at, .. } = leading;
                 let thinking = matches!(token, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
                 let (tag, blank) = raw.split_at(tag);
                 self.begin_answer(None, out);
@@ -111,11 +142,92 @@ impl Reader {
         false
     }
 
+    /// A token behind a leading mark that begins no reasoning. Whether it is used up.
+    fn behind_control(&mut self, leading: Leading, token: &Token<'_>, out: &mut dyn Output) -> bool {
+        let mut leading = leading;
+        let Token::Text(text) = token else {
+            self.leave_sentence(&leading, leading.is_word(true) == Some(true), out);
+            return false;
+        };
+        leading.raw.push_str(text);
+        match leading.is_word(false) {
+            Some(word) => self.leave_sentence(&leading, word, out),
+            None => {
+                self.leading = Some(leading);
+                true
+            }
+        }
+    }
+
+    /// A token of a text that may be a sentence about the mark before it. It is used up.
+    fn in_sentence(&mut self, leading: Leading, token: &Token<'_>, out: &mut dyn Output) -> bool {
+        let mut leading = leading;
+        let closes = self.candidate(token).is_some_and(|found| found.mark.kind != Kind::Open && !found.empty);
+        let start = leading.raw.len();
+        leading.raw.push_str(token.raw());
+        if leading.about.is_none() {
+            match about::speaks(&leading.raw[leading.tag..], !matches!(token, Token::Text(_))) {
+                Some(true) => leading.about = Some(None),
+                Some(false) => return self.leave_sentence(&leading, false, out),
+                None => {}
+            }
+        }
+        if closes && leading.about == Some(None) {
+            leading.about = Some(Some((start, leading.raw.len())));
+        }
+        match leading.is_word(false) {
+            Some(word) => self.leave_sentence(&leading, word, out),
+            // Without an end it is no reasoning.
+            None if leading.raw.len() > self.most => self.leave_sentence(&leading, true, out),
+            None => {
+                self.leading = Some(leading);
+                true
+            }
+        }
+    }
+
+    /// What follows a leading mark is read again, as text with the mark in it or as reasoning.
+    fn leave_sentence(&mut self, leading: &Leading, word: bool, out: &mut dyn Output) -> bool {
+        let (tag, behind) = leading.raw.split_at(leading.tag);
+        let control = leading.mark.kind != Kind::Open;
+        if control && !word {
+            if leading.mark.is_control() {
+                left_out(tag, leading.at, out);
+            } else {
+                self.unopened = Some(leading.at.offset);
+                unopened(tag, leading.at, out);
+            }
+            self.replay(behind, leading.at.after(tag), false, out);
+        } else if control {
+            self.struck |= tag == BEGIN;
+            self.begin_answer(None, out);
+            self.answer_text(tag, leading.at, out);
+            self.replay(behind, leading.at.after(tag), false, out);
+        } else if word {
+            self.begin_answer(None, out);
+            self.answer_text(tag, leading.at, out);
+            self.mention = Some(Mention::new(leading.mark, false, &mut self.answer));
+            self.replay(behind, leading.at.after(tag), true, out);
+        } else {
+            self.begin(leading.mark, leading.at, out);
+            self.replay(behind, leading.at.after(tag), false, out);
+        }
+        true
+    }
+
     pub(super) fn leading_begins(&mut self, leading: &Leading, out: &mut dyn Output) {
-        let Leading { mark, raw, tag, at } = leading;
+        let Leading { mark, raw, tag, at, .. } = leading;
         self.begin(*mark, *at, out);
         if raw.len() > *tag {
             self.reason(&raw[*tag..], out);
+        }
+    }
+
+    /// The reply ends behind a leading mark.
+    pub(super) fn finish_leading(&mut self, out: &mut dyn Output) {
+        if let Some(leading) = self.leading.take() {
+            let word = leading.is_word(true) == Some(true);
+            self.leave_sentence(&leading, word, out);
         }
     }
 }

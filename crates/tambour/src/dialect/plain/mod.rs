@@ -4,6 +4,7 @@
 //! too late.
 
 mod answer;
+mod closing;
 mod control;
 mod held;
 mod late;
@@ -24,6 +25,7 @@ use crate::lex::prose::{Line, Prose};
 use crate::lex::signs::Signs;
 use crate::options::Options;
 use crate::span::Place;
+pub(super) use lead_in::is_role;
 use options::{PlainOptions, Reasoning};
 
 /// The table entry.

@@ -1,10 +1,11 @@
 //! Tokens to reasoning and answer.
 
 use super::answer::{Answer, Fate};
+use super::closing::Closing;
 use super::control::Ends;
 use super::held::{Held, Mention, Nested};
 use super::lead_in::LeadIn;
-use super::leading::Leading;
+use super::leading::{BEGIN, Leading};
 use super::options::{PlainOptions, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
@@ -34,10 +35,14 @@ pub(super) struct Reader {
     /// Reasoning that waits for its end, and marks that end a message.
     pub(super) held: Option<Held>,
     pub(super) ends: Option<Ends>,
+    /// A mark that closes nothing and may be a word of a sentence.
+    pub(super) closing: Option<Closing>,
     /// Its own mark, within the reasoning under way.
     pub(super) nested: Nested,
     /// A mark that was read as text and has not been closed.
     pub(super) mention: Option<Mention>,
+    /// Whether a tag of HTML has come that is written as the beginning of a template: its end is none either.
+    pub(super) struck: bool,
     /// Whether no mark opens reasoning, since no end of any comes.
     pub(super) plainly: bool,
     /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
@@ -66,6 +71,10 @@ pub(super) struct Candidate {
     pub(super) empty: bool,
 }
 
+/// What ends a text of some templates and is a tag of HTML too, and what is none.
+const END: &str = "</s>";
+const ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
+
 impl Reader {
     pub(super) fn new(options: &Options, detected: bool) -> Reader {
         let mode = options.of::<PlainOptions>().reasoning;
@@ -81,8 +90,10 @@ impl Reader {
             lead_in: LeadIn::default(),
             held: None,
             ends: None,
+            closing: None,
             nested: Nested::default(),
             mention: None,
+            struck: false,
             plainly: false,
             unopened: None,
             answer: Answer::new(options, detected),
@@ -93,7 +104,7 @@ impl Reader {
 
     /// Whether something waits to be known.
     fn waits(&self) -> bool {
-        self.leading.is_some() || self.held.is_some() || self.ends.is_some()
+        self.leading.is_some() || self.held.is_some() || self.ends.is_some() || self.closing.is_some()
     }
 
     /// Whether text in which no token begins goes on with what is under way.
@@ -171,6 +182,7 @@ impl Reader {
         if self.leading.is_some() && self.after_leading(&token, out)
             || self.held.is_some() && self.hold(&token, at, out)
             || self.ends.is_some() && self.behind_ends(&token, at, out)
+            || self.closing.is_some() && self.behind_closing(&token, out)
         {
             return;
         }
@@ -237,6 +249,12 @@ impl Reader {
 
     pub(super) fn candidate(&self, token: &Token<'_>) -> Option<Candidate> {
         let found = match token {
+            Token::Tag(tag) if ENDS.contains(&tag.raw) || tag.raw == END && !self.struck => {
+                Candidate { mark: marks::TEMPLATE.1, empty: false }
+            }
+            Token::Tag(tag) if tag.raw == BEGIN && self.part == Part::Start && self.lead_in.is_empty() => {
+                Candidate { mark: marks::TEMPLATE.0, empty: false }
+            }
             Token::Tag(tag) => {
                 let mark = marks::of_tag(tag.name, tag.kind == TagKind::Close)?;
                 Candidate { mark, empty: tag.kind == TagKind::SelfClosing }
@@ -258,7 +276,10 @@ impl Reader {
             }
             None if mark.kind == Kind::Close => Effect::Close,
             // A model whose template swallows the mark may write it all the same.
-            None if mark.kind == Kind::Open && !self.filled => return self.begin(mark, at, out),
+            None if mark.kind == Kind::Open && !self.filled => {
+                attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+                return self.begin(mark, at, out);
+            }
             None => Effect::Text,
         };
         match (effect, self.open) {
@@ -282,6 +303,7 @@ impl Reader {
 
     /// A token of the answer that is not only text.
     fn answered(&mut self, token: &Token<'_>, found: Option<Candidate>, at: Place, out: &mut dyn Output) {
+        self.struck |= matches!(token, Token::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
         if let (Some(found), Some(closed)) = (found, self.closed)
             && found.mark.kind != Kind::Open
             && found.mark.same(closed)
@@ -299,6 +321,11 @@ impl Reader {
             _ => None,
         };
         match found {
+            Some(found)
+                if found.mark.kind == Kind::Close && self.answer.admits() && self.answer.is_apart() =>
+            {
+                self.closing = Some(Closing::new(found, token.raw(), at));
+            }
             Some(found) if found.mark.kind == Kind::Open && !found.empty => {
                 // Before the mark nothing may wait to be known.
                 self.answer.settle(out);
@@ -342,7 +369,7 @@ impl Reader {
     }
 
     /// What became of a mark in the answer, and of the text behind it that waited with it.
-    fn carry_out(&mut self, fate: Option<Fate>, out: &mut dyn Output) {
+    pub(super) fn carry_out(&mut self, fate: Option<Fate>, out: &mut dyn Output) {
         let Some(Fate { found, raw, at, behind, decided }) = fate else { return };
         if found.empty {
             in_answer(&raw, at, out);
@@ -375,6 +402,7 @@ impl Reader {
             + self.leading.as_ref().map_or(0, |leading| leading.raw.len())
             + self.held.as_ref().map_or(0, Held::len)
             + self.ends.as_ref().map_or(0, Ends::len)
+            + self.closing.as_ref().map_or(0, Closing::len)
     }
 
     /// Whether an unfinished token at the very end is the beginning of a mark that closes.
@@ -389,15 +417,14 @@ impl Reader {
         lone: &mut dyn FnMut(&mut Reader) -> bool,
         out: &mut dyn Output,
     ) {
-        if let Some(leading) = self.leading.take() {
-            self.leading_begins(&leading, out);
-        }
+        self.finish_leading(out);
         if !self.lead_in.is_empty() {
             self.begin_answer(None, out);
         }
         loop {
             self.give_up(out);
             self.finish_ends(out);
+            self.finish_closing(out);
             let Some(fate) = self.answer.end(out) else { break };
             self.carry_out(Some(fate), out);
         }

@@ -112,6 +112,11 @@ impl Answer {
         self.in_comment = false;
     }
 
+    /// Whether it has no text.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.filled
+    }
+
     /// Whether `<!--` has come and nothing after it.
     pub(super) fn comment_begins(&self) -> bool {
         self.comment.is_some()

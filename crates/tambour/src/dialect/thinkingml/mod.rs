@@ -45,7 +45,7 @@ pub(super) const ENTRY: Entry = Entry {
     opening: Opening {
         tags: &[
             Begin { attributes: &["id", "title"], ..Begin::new("phase", When::InThinking) },
-            Begin::new("serp", When::Alone),
+            Begin::new("serp", When::Before),
             Begin::new("final", When::EndsThinking),
         ],
         ..Opening::NONE

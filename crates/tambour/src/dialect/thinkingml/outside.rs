@@ -280,6 +280,22 @@ impl Outside {
         rest
     }
 
+    /// Removes the line that closes `fence` behind all text.
+    pub(super) fn take_last_closing(&mut self, fence: &FenceLine) {
+        let body = self.text.trim_end();
+        let line = body.rfind('\n').map_or(0, |at| at + 1);
+        if !fence.marks.is_closed_by_line(&body[line..]) || self.over {
+            return;
+        }
+        let mut room = line;
+        let old = self.take();
+        for (text, at) in old.runs() {
+            let kept = room.min(text.len());
+            room -= kept;
+            self.push(&text[..kept], at, false, usize::MAX);
+        }
+    }
+
     /// Removes the line that closes `fence`; whether there was one.
     pub(super) fn take_closing(&mut self, fence: &FenceLine) -> bool {
         let closes = fence.marks.is_closed_by_line(self.text.lines().next().unwrap_or(""));

@@ -69,15 +69,29 @@ impl Frame {
         }
         self.answer.block_missing(&self.context, out);
         let has_final = self.seen.has(Name::Final);
+        if has_final && self.answer.is_empty() && self.outside.is_blank() {
+            //
+            self.outside = std::mem::take(&mut self.dropped);
+            if !self.outside.is_blank() {
+                self.give_all_outside(end, out);
+            }
+        }
         if !has_final {
             self.finish_without_answer(end, out);
         } else if !self.outside.is_blank() {
             if let Some(fence) = &self.fence {
                 self.outside.take_closing(&fence.clone());
             }
+            let empty = self.answer.is_empty();
+            if empty && let Some(fence) = &self.fence {
+                self.outside.take_last_closing(&fence.clone());
+            }
             for (start, end) in self.outside.ranges() {
                 let report = Report::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
-                out.report(report.repaired("left out"));
+                out.report(report.repaired(if empty { "read as the answer" } else { "left out" }));
+            }
+            if empty {
+                self.give_all_outside(end, out);
             }
         }
         if !self.has_thinking_tag() {
@@ -86,6 +100,14 @@ impl Frame {
             let report = Report::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
             out.report(report.repaired(repair));
         }
+    }
+
+    /// The text outside is the answer, since `<final>` holds none.
+    fn give_all_outside(&mut self, end: Place, out: &mut dyn Output) {
+        self.answer.imply();
+        self.give_outside_as_answer(end.offset, out);
+        self.leave_block(end, out);
+        self.answer.end_of_input(end, out);
     }
 
     /// Closes whatever element is under way.

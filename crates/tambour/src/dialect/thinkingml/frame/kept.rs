@@ -107,7 +107,7 @@ impl Frame {
         else {
             return;
         };
-        if self.seen.has(Name::Final) {
+        if self.seen.has(Name::Final) && !self.answer.is_empty() {
             // After the answer only the beginning matters: everything is left out anyway.
             return self.outside.overflow(rest, at);
         }
@@ -154,9 +154,13 @@ impl Frame {
             } else {
                 (rules::TEXT_OUTSIDE_STRUCTURE, "text before the structure")
             };
-            out.report(Report::new(rule, start, end, message).repaired("left out"));
+            let repair = if next == Name::Final { "not used, unless `<final>` is empty" } else { "left out" };
+            out.report(Report::new(rule, start, end, message).repaired(repair));
         }
-        self.outside.take();
+        let dropped = self.outside.take();
+        if next == Name::Final && !dropped.is_blank() {
+            self.dropped = dropped;
+        }
     }
 
     /// Reports the fence around the reply.

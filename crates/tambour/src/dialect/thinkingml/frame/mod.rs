@@ -54,6 +54,8 @@ pub(super) struct Frame {
     block: Option<Block>,
     /// Where the failure marker stands outside the elements.
     marker: Option<Place>,
+    /// The text before `<final>`, which is the answer if that is empty.
+    dropped: Outside,
 }
 
 /// Where the reader is.
@@ -93,6 +95,7 @@ impl Frame {
             answer: Answer::new(options),
             block: None,
             marker: None,
+            dropped: Outside::default(),
         }
     }
 
@@ -166,7 +169,11 @@ impl Frame {
             + self.mention.as_ref().map_or(0, Mention::len)
             + self.late.as_ref().map_or(0, Late::held)
             + self.waiting.as_ref().map_or(0, Waiting::held)
-            + if self.seen.has(Name::Final) { 0 } else { self.outside.len() }
+            + match self.seen.has(Name::Final) {
+                true if self.answer.is_empty() => self.outside.len() + self.dropped.len(),
+                true => 0,
+                false => self.outside.len(),
+            }
     }
 
     /// The run of text under way ends.

@@ -136,8 +136,12 @@ impl Frame {
         if name != Name::Serp || self.outside.is_blank() || !first {
             self.tell_fence(out);
         }
-        let misfit = self.seen.misfit(name);
-        if let Some(misfit) = misfit {
+        let again = name == Name::Final && self.seen.has(Name::Final) && self.answer.is_empty();
+        if again {
+            // The first one holds nothing.
+            let message = "a second `<final>`, behind one that is empty";
+            context::report(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
+        } else if let Some(misfit) = self.seen.misfit(name) {
             self.misfit(name, misfit, at, len, out);
             return;
         }

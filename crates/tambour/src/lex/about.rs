@@ -1,0 +1,260 @@
+//! Sentences about a tag: text behind it that goes on as a sentence of which the tag is a word, such as `<final> holds the
+//! answer`.
+
+use super::prose::Line;
+
+/// Verbs and nouns with which a sentence goes on behind the name of a tag. Any other verb of the third person is one too.
+const WORDS: &[&str] = &[
+    "and",
+    "are",
+    "block",
+    "blocks",
+    "can",
+    "could",
+    "element",
+    "elements",
+    "field",
+    "is",
+    "isn't",
+    "mark",
+    "marker",
+    "may",
+    "means",
+    "might",
+    "must",
+    "or",
+    "part",
+    "section",
+    "shall",
+    "should",
+    "tag",
+    "tags",
+    "token",
+    "vs",
+    "was",
+    "were",
+    "will",
+    "would",
+    // The same in other languages.
+    "ist",
+    "sind",
+    "steht",
+    "dient",
+    "bedeutet",
+    "enthält",
+    "und",
+    "oder",
+    "es",
+    "son",
+    "significa",
+    "contiene",
+    "sirve",
+    "est",
+    "sont",
+    "contient",
+    "sert",
+    "signifie",
+    "indica",
+    "это",
+    "содержит",
+    "означает",
+];
+
+/// Words that look like verbs of the third person and are none.
+const NO_VERBS: &[&str] = &[
+    "across",
+    "afterwards",
+    "alas",
+    "always",
+    "besides",
+    "business",
+    "class",
+    "focus",
+    "guess",
+    "guys",
+    "less",
+    "lots",
+    "miss",
+    "nevertheless",
+    "news",
+    "nonetheless",
+    "numbers",
+    "ours",
+    "pass",
+    "perhaps",
+    "plus",
+    "pros",
+    "regardless",
+    "steps",
+    "thanks",
+    "theirs",
+    "things",
+    "this",
+    "thus",
+    "towards",
+    "unless",
+    "users",
+    "versus",
+    "whereas",
+    "yours",
+];
+
+/// Least bytes of a verb of the third person that is not listed.
+const VERB: usize = 4;
+
+/// Most white space between a tag and such a sentence.
+pub const BLANK: usize = 64;
+
+/// Longest word that is waited for.
+const LONGEST: usize = 24;
+
+/// The same in Chinese, Japanese and Korean.
+const CHINESE: &[&str] = &[
+    "标签",
+    "标记",
+    "元素",
+    "字段",
+    "表示",
+    "代表",
+    "用于",
+    "用来",
+    "之间",
+    "里面",
+    "里放",
+    "里写",
+    "中放",
+    "包住",
+    "是",
+    "和",
+    "与",
+    "或",
+    "タグ",
+    "マーク",
+    "は",
+    "태그",
+];
+
+/// What stands behind `是` and `は` where it is another word.
+const YES: &[char] = &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
+
+/// Signs that stand behind a word of a sentence.
+const SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
+
+/// Whether text right behind a tag goes on as a sentence about it. `None` while more must come.
+#[must_use]
+pub fn speaks(behind: &str, end: bool) -> Option<bool> {
+    let text = behind.trim_start_matches([' ', '\t']);
+    let blank = behind.len() - text.len();
+    if blank > BLANK {
+        return Some(false);
+    }
+    let Some(first) = text.chars().next() else { return end.then_some(false) };
+    if SIGNS.contains(&first) {
+        return Some(true);
+    }
+    if let Some(found) = CHINESE.iter().find(|word| text.starts_with(**word)) {
+        let next = text[found.len()..].chars().next();
+        return match (*found, next) {
+            ("是" | "は", None) => end.then_some(false),
+            ("是" | "は", Some(next)) => Some(!YES.contains(&next)),
+            _ => Some(true),
+        };
+    }
+    if !end && CHINESE.iter().any(|word| word.starts_with(text)) {
+        return None;
+    }
+    if blank == 0 || !first.is_lowercase() {
+        return Some(false);
+    }
+    let word = text.split(|c: char| !c.is_alphabetic() && c != '\'').next().unwrap_or_default();
+    if word.len() > LONGEST {
+        return Some(false);
+    }
+    if word.len() == text.len() && !end {
+        return None;
+    }
+    let verb = word.ends_with('s') && !word.contains('\'') && word.len() >= VERB && !NO_VERBS.contains(&word);
+    Some(WORDS.contains(&word) || verb)
+}
+
+/// Whether text right behind a tag begins, on its line, as no sentence of its own does: with a small letter.
+#[must_use]
+pub fn goes_on(behind: &str) -> bool {
+    let text = behind.trim_start_matches([' ', '\t']);
+    text.len() < behind.len() && text.starts_with(char::is_lowercase)
+}
+
+/// Whether a sentence goes on or ends behind a tag that stands in it by itself.
+#[must_use]
+pub fn within(behind: &str) -> bool {
+    let text = behind.trim_start_matches([' ', '\t']);
+    behind.len() - text.len() < BLANK && (goes_on(behind) || text.starts_with(ENDS))
+}
+
+/// Signs with which such a sentence goes on or ends behind a tag that closes.
+const ENDS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
+
+/// Whether such a sentence, of which `inside` stands before a tag that closes, goes on or ends behind that. `None` while more must
+/// come.
+#[must_use]
+pub fn ends(inside: &str, behind: &str, end: bool) -> Option<bool> {
+    let text = behind.trim_start_matches([' ', '\t']);
+    let blank = behind.len() - text.len();
+    let Some(next) = text.chars().next() else { return (end || blank > BLANK).then_some(false) };
+    let chinese = ('\u{3400}'..='\u{9FFF}').contains(&next);
+    let mut line = Line::default();
+    line.text(inside);
+    let goes_on = blank > 0 && next.is_lowercase() || chinese && line.in_sentence();
+    Some(blank <= BLANK && (ENDS.contains(&next) || goes_on))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ends, goes_on, speaks};
+
+    #[test]
+    fn sentences_about_a_tag_are_known() {
+        //
+        let about = [
+            " is a tag.",
+            " stands for search engine results page.",
+            " marks reasoning.",
+            ", then comes another",
+            "标签用于推理。",
+            " 表示思考",
+            "是推理标签",
+            " and what follows",
+            " tags",
+        ];
+        for text in about {
+            assert_eq!(speaks(text, true), Some(true), "{text:?}");
+        }
+        let other = [
+            "is it?",
+            " Is it?",
+            "\nis it?",
+            " this is hard",
+            " let me see",
+            "是的，我去",
+            " HP 10",
+            "用户想知道",
+            " users want",
+            " perhaps not",
+            "...and then",
+            " i see",
+        ];
+        for text in other {
+            assert_eq!(speaks(text, true), Some(false), "{text:?}");
+        }
+        for text in ["", " ", " stand", " i", "标", "是", "用"] {
+            assert_eq!(speaks(text, false), None, "{text:?}");
+        }
+        assert_eq!(ends(" marks it and ", ", and so on", false), Some(true));
+        assert_eq!(ends(" marks it and ", " ends it", false), Some(true));
+        assert_eq!(ends("标签用于推理，以", "结束", false), Some(true));
+        assert_eq!(ends(" is it so?", "The answer", false), Some(false));
+        assert_eq!(ends(" is it so?", "\nthe answer", false), Some(false));
+        assert_eq!((ends("a", " ", false), ends("a", " ", true)), (None, Some(false)));
+        assert!(goes_on(" the tag") && !goes_on(" The tag") && !goes_on("the tag"));
+    }
+}
