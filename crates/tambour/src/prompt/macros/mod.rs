@@ -51,7 +51,7 @@ pub struct Migrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MacroWarning {
-    /// `macro_unknown`, `condition_literal` or `time_zone_unknown`.
+    /// `macro_unknown`, `condition_literal`, `time_zone_unknown` or `macro_limit`.
     pub code: &'static str,
     /// The macro, or the word.
     pub name: String,

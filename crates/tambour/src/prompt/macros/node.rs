@@ -13,6 +13,8 @@ pub(super) enum Node<'s> {
     Jinja(&'s str, &'s str),
     /// A statement, a comment or a raw block of Jinja.
     Verbatim(&'s str),
+    /// A text that is left alone.
+    Rest(&'s str),
     /// A name alone: the name, and how it was written.
     Bare {
         name: &'s str,

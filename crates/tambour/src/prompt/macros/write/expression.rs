@@ -32,7 +32,7 @@ impl<'s> Writer<'s> {
                     text.push_str(&piece);
                     continue;
                 }
-                Node::Verbatim(written) => {
+                Node::Verbatim(written) | Node::Rest(written) => {
                     text.push_str(written);
                     continue;
                 }
