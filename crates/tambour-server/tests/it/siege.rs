@@ -126,20 +126,20 @@ fn values(conversation: &str) -> Vec<(Hostile, usize)> {
         (format(format!(r#"{{"anyOf":[{}]}}"#, vec!["{}"; 1_300_000].join(","))), 6),
         (post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{many}]}}}}"#)), 4),
         (
-            post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{}]}}}}"#, objects(12_000))),
+            post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{}]}}}}"#, objects(11_000))),
             8,
         ),
         (
             post(
                 "/api/v1/messages",
-                format!(r#"{{"text":"x","upstream_fields":{{"zzz":[{}]}}}}"#, objects(12_000)),
+                format!(r#"{{"text":"x","upstream_fields":{{"zzz":[{}]}}}}"#, objects(11_000)),
             ),
             8,
         ),
         (post("/api/v1/messages", format!(r#"{{"text":"x","zzz":[{many}]}}"#)), 3),
         (post("/api/v1/conversations", format!(r#"{{"metadata":[{many}]}}"#)), 3),
         (post(&state, format!(r#"{{"operations":[["SET","a",[{many}]]]}}"#)), 4),
-        (post(&state, format!(r#"{{"operations":[["SET","a",[{}]]]}}"#, objects(12_000))), 4),
+        (post(&state, format!(r#"{{"operations":[["SET","a",[{}]]]}}"#, objects(11_000))), 4),
         (post("/api/v1/macros/migrate", json!({"text": "\\{".repeat(1_000_000)}).to_string()), 4),
         (post("/api/v1/macros/migrate", json!({"text": "{{a{%b}}%}".repeat(390_000)}).to_string()), 4),
     ]
