@@ -130,7 +130,7 @@ impl Memory {
             let detail = format!(
                 "the messages of this key that are running keep as much of their requests as they may ({} MiB); wait until one has \
                  ended",
-                RUNS / 2 >> 20
+                (RUNS / 2) >> 20
             );
             Problem::too_many("too_many_running", detail)
         })
@@ -205,8 +205,7 @@ mod tests {
         drop(large);
         let hold = Hold::new(&Weight::default(), [other]);
         assert!(memory.work("c", usize::MAX - 1).now_or_never().is_some());
-        let clone = hold.clone();
-        clone.release();
+        hold.release();
         assert!(memory.work("b", 80 << 20).now_or_never().is_some());
     }
 

@@ -140,6 +140,14 @@ fn values(conversation: &str) -> Vec<(Hostile, usize)> {
         (post("/api/v1/conversations", format!(r#"{{"metadata":[{many}]}}"#)), 3),
         (post(&state, format!(r#"{{"operations":[["SET","a",[{many}]]]}}"#)), 4),
         (post(&state, format!(r#"{{"operations":[["SET","a",[{}]]]}}"#, objects(11_000))), 4),
+        (
+            post(
+                "/api/v1/decode",
+                json!({"reply": "<a>".repeat(1_200_000), "dialect": "filament"}).to_string(),
+            ),
+            2,
+        ),
+        (post("/api/v1/macros/migrate", json!({"text": "{{ a }}".repeat(550_000)}).to_string()), 2),
         (post("/api/v1/macros/migrate", json!({"text": "\\{".repeat(1_000_000)}).to_string()), 4),
         (post("/api/v1/macros/migrate", json!({"text": "{{a{%b}}%}".repeat(390_000)}).to_string()), 4),
     ]

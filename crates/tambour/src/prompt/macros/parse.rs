@@ -151,7 +151,7 @@ impl<'s> Parser<'s> {
         let args = Vec::new();
         let name = Cow::Borrowed(name);
         let form = Form::None;
-        self.push(Node::Macro(Macro {
+        self.push(Node::from(Macro {
             rule,
             name,
             keep: false,

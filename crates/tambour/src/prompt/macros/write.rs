@@ -216,7 +216,7 @@ impl<'s> Writer<'s> {
                     self.nodes(inside, true);
                     self.text("}}", true);
                 }
-                Node::Macro(one) => self.one(one),
+                Node::Macro(one) => self.one(*one),
             }
         }
     }

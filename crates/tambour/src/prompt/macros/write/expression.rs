@@ -51,7 +51,7 @@ impl<'s> Writer<'s> {
                     continue;
                 }
                 Node::Bare { name, written } => self.bare(name, written).unwrap_or_else(|| name.to_owned()),
-                Node::Macro(one) => match self.inner(one) {
+                Node::Macro(one) => match self.inner(*one) {
                     Ok(part) => part,
                     Err((name, at, inside)) => {
                         self.unknown(&name, at);
