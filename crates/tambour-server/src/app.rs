@@ -23,6 +23,7 @@ use crate::ids;
 use crate::keys::Keys;
 use crate::live::Live;
 use crate::mcp::Servers;
+use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub store: Arc<dyn Store>,
     /// Messages that are running.
     pub live: Running,
+    /// Room for what requests take.
+    pub memory: Memory,
     /// Does what takes long and waits for nothing.
     pub aside: Aside,
     /// Schemas of tools that were compiled.
@@ -291,6 +294,7 @@ impl App {
             loaded: RwLock::new(Arc::new(loaded)),
             store,
             live: Running::default(),
+            memory: Memory::default(),
             aside: Aside::new(),
             schemas: Schemas::new(),
             desks: Desks::default(),

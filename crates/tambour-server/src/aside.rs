@@ -3,6 +3,7 @@
 //! Owners take turns: what one asks for waits in that one's own line, of which only the first few stand in the line of all.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -102,6 +103,16 @@ impl Aside {
         let line = Arc::new(line);
         lines.insert(owner.to_owned(), Arc::downgrade(&line));
         line
+    }
+}
+
+/// A flag that is set when this is dropped: work ends by it that nobody waits for any more.
+#[derive(Default)]
+pub(crate) struct EndFlag(pub(crate) Arc<AtomicBool>);
+
+impl Drop for EndFlag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -131,6 +131,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let live = Live::new(row.id.clone());
     // The first reader is there before the run begins, so that its going away is noticed.
     let reading = asked.read.then(|| live.read());
+    let room = app.memory.run(&row.owner, asked.caller.hold.kept())?;
     let mut admission = Admission::take(app, &asked.caller, &row.conversation_id, live.clone())?;
     let (instead, turn) = asked.instead.unzip();
     // Before the model is asked: what cannot be kept is not begun.
@@ -180,7 +181,10 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         legacy: asked.legacy,
         max_reasks: asked.max_reasks,
         grace: asked.grace.unwrap_or(Duration::from_millis(app.loaded().config.grace_ms)),
+        _kept: room,
     };
+    // Others may come while it waits for its model.
+    asked.caller.hold.release();
     let goes_on = !opens && asked.prompt.messages.is_none();
     let prompt = Prompt { sent: asked.prompt, goes_on, known: !opens, turn };
     app.runs.spawn(drive::run(app.clone(), Box::new(run), lease, asked.choices, prompt));

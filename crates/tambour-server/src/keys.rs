@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
 use crate::ids;
+use crate::memory::Hold;
 use crate::quotas::{self, Limits};
 use crate::store::Key;
 use crate::telemetry::Parent;
@@ -62,6 +63,8 @@ pub(crate) struct Caller {
     pub(crate) connection: Option<Arc<Connection>>,
     /// The span that it came in.
     pub(crate) span: Parent,
+    /// The memory that the request takes.
+    pub(crate) hold: Hold,
 }
 
 impl Keys {
@@ -128,6 +131,7 @@ impl Keys {
                 removed: CancellationToken::new(),
                 connection: None,
                 span: Parent::default(),
+                hold: Hold::default(),
             });
         }
         let hash = hash(secret?);
@@ -142,6 +146,7 @@ impl Keys {
                     removed: removed.clone(),
                     connection: None,
                     span: Parent::default(),
+                    hold: Hold::default(),
                 });
             }
         }
@@ -178,7 +183,8 @@ impl Keys {
         let mut tokens = self.tokens();
         let now = Instant::now();
         tokens.retain(|_, token| token.until > now && !token.caller.removed.is_cancelled());
-        let token = Token { message: message.to_owned(), caller: caller.clone(), until: now + TOKEN };
+        let caller = Caller { hold: Hold::default(), ..caller.clone() };
+        let token = Token { message: message.to_owned(), caller, until: now + TOKEN };
         tokens.insert(hash(&secret), token);
         secret
     }

@@ -19,6 +19,7 @@ mod keys;
 mod live;
 pub mod logs;
 pub mod mcp;
+mod memory;
 mod metrics;
 pub mod prompts;
 mod quotas;

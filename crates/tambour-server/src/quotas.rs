@@ -238,6 +238,7 @@ mod tests {
     use super::*;
     use tokio_util::sync::CancellationToken;
 
+    use crate::memory::Hold;
     use crate::telemetry::Parent;
 
     fn caller(limits: Limits) -> Caller {
@@ -249,6 +250,7 @@ mod tests {
             removed: CancellationToken::new(),
             connection: None,
             span: Parent::default(),
+            hold: Hold::default(),
         }
     }
 

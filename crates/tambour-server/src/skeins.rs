@@ -17,6 +17,7 @@ use tambour::protocol::Registry;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::aside::EndFlag;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::reading::Contract;
@@ -211,16 +212,6 @@ const RENDERING: Duration = Duration::from_secs(2);
 fn budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
     let began = Instant::now();
     Budget::until(engine.limits(), move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDERING)
-}
-
-/// A flag that is set when this is dropped.
-#[derive(Default)]
-struct EndFlag(Arc<AtomicBool>);
-
-impl Drop for EndFlag {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Reads a stored file again.

@@ -1,6 +1,7 @@
 //! The state of a conversation: what replies are read with, and what clients ask of it (F-110 to F-117).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use tambour::schema::Schema;
 use tambour::state::{Applied, Attached, Operation};
 
 use crate::app::App;
+use crate::aside::EndFlag;
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
@@ -109,6 +111,9 @@ pub(crate) async fn change(
     atomic: bool,
 ) -> Result<Changed, Problem> {
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
+    // What nobody waits for is not applied; what has been applied is stored.
+    let ended = EndFlag::default();
+    let gone = Arc::clone(&ended.0);
     app.undisturbed(async move {
         let _turn = turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
@@ -118,7 +123,11 @@ pub(crate) async fn change(
         // Each operation may cost a look at the whole state.
         let apply = move || {
             let mut attached = attach(before, name, schema.as_deref());
-            let applied = attached.apply(&analysis, operations, atomic);
+            let applied = attached.apply_unless(&analysis, operations, atomic, Some(&gone));
+            if gone.load(Ordering::Relaxed) {
+                // Nobody is told.
+                return Err(Problem::internal());
+            }
             // Written as it stands: as a tree of values it would be copied several times over.
             let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
             let texts = (text, attached.state.to_string());

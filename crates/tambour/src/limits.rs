@@ -119,6 +119,10 @@ pub struct ImportLimits {
     pub depth: usize,
     /// Values and keys of the JSON.
     pub values: usize,
+    /// Bytes of memory that the values of the JSON take.
+    pub memory: usize,
+    /// Bytes of what the regular expressions of a book are compiled to, also where it is too large in the end.
+    pub patterns: usize,
     /// Entries of a book.
     pub entries: usize,
     /// Warnings; later ones are counted.
@@ -135,6 +139,8 @@ impl Default for ImportLimits {
             unpacked: 512 << 20,
             depth: 48,
             values: 500_000,
+            memory: 80 << 20,
+            patterns: 192 << 20,
             entries: 20_000,
             warnings: 200,
         }

@@ -2983,7 +2983,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -2991,7 +2994,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -3063,6 +3066,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -3074,7 +3078,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "server_full" | "closing" | "tool_unavailable";
+                        code?: "store_unavailable" | "overloaded" | "server_full" | "closing" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -3200,7 +3204,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -3208,7 +3215,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -3280,6 +3287,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -3291,7 +3299,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "server_full" | "closing" | "tool_unavailable";
+                        code?: "store_unavailable" | "overloaded" | "server_full" | "closing" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -3392,7 +3400,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -3400,7 +3411,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -3434,7 +3445,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3442,7 +3456,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -4011,7 +4025,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4019,7 +4036,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -4076,7 +4093,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4084,7 +4104,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -4308,7 +4328,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4316,7 +4339,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -4356,7 +4379,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4364,7 +4390,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -4696,7 +4722,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4704,7 +4733,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -4742,7 +4771,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4750,7 +4782,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -5253,7 +5285,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5261,7 +5296,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -5318,7 +5353,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5326,7 +5364,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -5451,7 +5489,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5459,7 +5500,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -5497,7 +5538,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5505,7 +5549,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -5627,7 +5671,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5635,7 +5682,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -5690,7 +5737,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5698,7 +5748,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -5790,7 +5840,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -5798,7 +5851,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -5855,7 +5908,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5863,7 +5919,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -6110,7 +6166,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6118,7 +6177,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -6161,7 +6220,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6169,7 +6231,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -6467,7 +6529,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6475,7 +6540,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -6495,7 +6560,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6503,7 +6571,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -6723,7 +6791,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6731,7 +6802,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -6771,7 +6842,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6779,7 +6853,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -6909,7 +6983,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -6917,7 +6994,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -6982,6 +7059,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              */
@@ -6992,7 +7070,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "server_full" | "closing";
+                        code?: "store_unavailable" | "overloaded" | "server_full" | "closing";
                         /** @constant */
                         status?: 503;
                     };
@@ -7101,7 +7179,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7109,7 +7190,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -7168,6 +7249,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `closing`: the server is stopping
              */
             503: {
@@ -7177,7 +7259,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "closing";
+                        code?: "store_unavailable" | "overloaded" | "closing";
                         /** @constant */
                         status?: 503;
                     };
@@ -7787,7 +7869,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -7795,7 +7880,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -7851,7 +7936,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7859,7 +7947,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -8085,7 +8173,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8093,7 +8184,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -8134,7 +8225,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8142,7 +8236,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -8683,7 +8777,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8691,7 +8788,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -8743,7 +8840,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8751,7 +8851,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -8890,7 +8990,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8898,7 +9001,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -8972,6 +9075,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -8983,7 +9087,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "server_full" | "closing" | "tool_unavailable";
+                        code?: "store_unavailable" | "overloaded" | "server_full" | "closing" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -9281,7 +9385,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9289,7 +9396,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -9309,7 +9416,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9317,7 +9427,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -9601,7 +9711,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9609,7 +9722,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -9679,6 +9792,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
              */
@@ -9689,7 +9803,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "closing" | "tool_unavailable";
+                        code?: "store_unavailable" | "overloaded" | "closing" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -9807,7 +9921,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9815,7 +9932,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -9852,7 +9969,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9860,7 +9980,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -9986,7 +10106,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -9994,7 +10117,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -10033,7 +10156,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10041,7 +10167,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -10167,7 +10293,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10175,7 +10304,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -10214,7 +10343,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10222,7 +10354,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -10328,7 +10460,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10336,7 +10471,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -10393,7 +10528,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10401,7 +10539,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -10794,7 +10932,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -10802,7 +10943,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -10858,7 +10999,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10866,7 +11010,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -11141,7 +11285,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11149,7 +11296,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -11203,7 +11350,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11211,7 +11361,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -11539,7 +11689,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11547,7 +11700,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -11585,7 +11738,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11593,7 +11749,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -11701,7 +11857,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11709,7 +11868,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -11763,7 +11922,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11771,7 +11933,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -11989,7 +12151,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -11997,7 +12162,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -12049,7 +12214,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12057,7 +12225,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -12243,7 +12411,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -12251,7 +12422,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -12289,7 +12460,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12297,7 +12471,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -12657,7 +12831,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -12665,7 +12842,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -12704,7 +12881,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12712,7 +12892,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -13035,7 +13215,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -13043,7 +13226,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -13081,7 +13264,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13089,7 +13275,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -13551,7 +13737,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -13559,7 +13748,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "too_large";
+                        code?: "too_large" | "too_many_values";
                         /** @constant */
                         status?: 413;
                     };
@@ -13616,7 +13805,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13624,7 +13816,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -14044,7 +14236,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -14104,6 +14299,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -14207,7 +14403,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -14267,6 +14466,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -14369,7 +14569,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -14428,6 +14631,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
              */
@@ -14662,7 +14866,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -14722,6 +14929,7 @@ export interface operations {
             };
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
              *     `server_full`: as many event streams are open as the server takes
              *     `closing`: the server is stopping
              *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
@@ -14972,7 +15180,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `too_large`: the body is longer than it may be */
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -14990,7 +15201,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
             503: {
                 headers: {
                     [name: string]: unknown;

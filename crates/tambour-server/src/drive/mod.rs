@@ -26,6 +26,7 @@ use crate::ask::Prompt;
 use crate::fail;
 use crate::history::{Again, Sent};
 use crate::live::Live;
+use crate::memory::Taken;
 use crate::metrics::Metrics;
 use crate::record::{self, Counts, Timings, Unfinished};
 use crate::states::{self, State};
@@ -54,6 +55,8 @@ pub(crate) struct Run {
     pub(crate) max_reasks: u32,
     /// How long a run goes on when nobody reads it any more.
     pub(crate) grace: Duration,
+    /// Room for what it keeps of its request.
+    pub(crate) _kept: Taken,
 }
 
 /// Who is asked, how, and how the reply is read.

@@ -89,6 +89,11 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
         "`If-Match` names another version than the last; `present` is what is stored, `sent` what was sent",
     ),
     ("too_large", 413, "the body is longer than it may be"),
+    (
+        "too_many_values",
+        413,
+        "the values of the body take more memory than they may; `line` and `column` say where most of them stand",
+    ),
     ("unknown_field", 422, "a field that does not exist; `field` names it"),
     ("missing_field", 422, "a field that has to be there; `field` names it"),
     ("invalid_field", 422, "a field does not take this value"),
@@ -127,6 +132,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("internal_error", 500, "the server failed"),
     ("damaged", 500, "something stored cannot be read"),
     ("store_unavailable", 503, "nothing can be stored, or the database does not answer in time"),
+    ("overloaded", 503, "other requests take the memory that this one needs"),
     ("server_full", 503, "as many event streams are open as the server takes"),
     ("closing", 503, "the server is stopping"),
     ("tool_unavailable", 503, "a tool of an MCP server that cannot be reached, and was not yet"),
@@ -136,7 +142,7 @@ type Codes = &'static [&'static str];
 
 const KEYED: Codes =
     &["unauthorized", "behind_proxy", "foreign_origin", "internal_error", "store_unavailable"];
-const SENT: Codes = &["malformed_request", "slow_body", "too_large"];
+const SENT: Codes = &["malformed_request", "slow_body", "too_large", "too_many_values", "overloaded"];
 const JSON: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
 const ONCE: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
 /// A query is read.
@@ -199,7 +205,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/messages/{id}/events" "followMessage" "messages" [STREAMED, QUERY, &["malformed_cursor"]];
     post "/api/v1/messages/{id}/stream_tokens" "createStreamToken" "messages" [];
     post "/api/v1/messages/{id}/cancel" "cancelMessage" "messages" [];
-    post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [ASKED, SCHEMA, GONE];
+    post "/api/v1/messages/{id}/regenerate" "regenerateMessage" "messages" [ASKED, SCHEMA, GONE, &["overloaded"]];
     post "/api/v1/messages/{id}/tool_results" "postToolResults" "messages" [POSTED];
     post "/api/v1/messages/{id}/tool_confirmations" "postToolConfirmations" "messages" [POSTED];
     post "/api/v1/decode" "decodeReply" "replies" [SCHEMA, LONG, &["invalid_option", "unknown_dialect"]];

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::event::{Collected, Event, FinishReason, Joined};
+use tambour::event::{Event, FinishReason, Joined};
 use tambour::verdict::Contract as Held;
 use tambour::{End, Options, Pipeline, Profile};
 
@@ -75,12 +75,13 @@ fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = asked.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
-    let mut sink = Collected::default();
+    // Pieces may be as many as bytes.
+    let mut sink = Joined::default();
     let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
     pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
     let mut answer =
-        json!({ "dialect": pipeline.dialect(), "events": sink.joined(), "findings": sink.findings });
+        json!({ "dialect": pipeline.dialect(), "events": sink.events, "findings": sink.findings });
     if asked.repaired {
         answer["repaired"] = json!(repaired(asked, dialect, options));
     }

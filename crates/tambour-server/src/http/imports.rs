@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -20,6 +21,7 @@ use super::cards::id_field;
 use super::keys::Caller;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::aside::EndFlag;
 use crate::ids;
 use crate::skeins::of_import;
 use crate::store::{ImportKind, ImportRow, Room};
@@ -90,8 +92,10 @@ pub(super) async fn create(
         let detail = format!("the name of a file has 1 to {NAME} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
-    let found = app.aside.run(&caller.owner, move || read(files)).await??;
-    let (rows, told) = app.aside.run(&caller.owner, move || kept(found)).await?;
+    let ended = EndFlag::default();
+    let gone = Arc::clone(&ended.0);
+    // In one turn: what files become is large, and not kept while others have theirs.
+    let (rows, told) = app.aside.run(&caller.owner, move || read(files, &gone).map(kept)).await??;
     let (work, owner) = (app.clone(), caller.owner);
     app.undisturbed(async move {
         if !work.store.insert_imports(&owner, &rows, ROOM).await? {
@@ -150,11 +154,21 @@ fn member(file: NewFile) -> Result<File, Problem> {
 }
 
 /// Reads all files, or tells what is wrong with each that is broken.
-fn read(files: Vec<File>) -> Result<Vec<Found>, Problem> {
+fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
+    let mut limits = ImportLimits::default();
+    // What files take, they take together.
+    limits.patterns /= files.len().max(1);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for file in files {
-        match import(&file.name, &file.bytes, &ImportLimits::default()) {
-            Ok(imported) => found.push(Found { file, imported }),
+        if gone.load(Ordering::Relaxed) {
+            // Nobody is told.
+            return Err(Problem::internal());
+        }
+        match import(&file.name, &file.bytes, &limits) {
+            Ok(imported) => {
+                limits.memory = limits.memory.saturating_sub(imported.memory);
+                found.push(Found { file, imported });
+            }
             Err(error) => {
                 let mut told = json!({ "file": file.name, "message": error.to_string() });
                 if let Some(place) = error.place() {

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
+use tambour::lex::weight::weigh;
 
 use super::events::{self, Reader};
 use super::idempotency::{key as idempotency, reused, since};
@@ -17,8 +18,10 @@ use super::problem::{Problem, body};
 use super::record;
 use super::request::RequestId;
 use crate::app::App;
+use crate::aside::in_place;
 use crate::ask::{self, Started};
 use crate::live::Reading;
+use crate::memory::{self, Hold};
 use crate::states;
 use crate::store::{MessageRow, RunKind};
 use crate::streams::Opened;
@@ -103,6 +106,10 @@ pub(super) async fn regenerate(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let old = owned(&app, &caller, &id).await?;
+    // What was asked for is read into values again.
+    let weight = in_place(|| weigh(old.request.as_bytes()));
+    let work = app.memory.work(&caller.owner, memory::worked(weight.bytes)).await?;
+    let caller = Caller { hold: Hold::new(&weight, [work]), ..caller };
     let mut new = NewMessage::again(&old)?;
     new.settle(&app)?;
     let mut asked = new.asked(&app, &caller, request_id, None).await?;

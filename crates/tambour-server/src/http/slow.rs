@@ -10,14 +10,18 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use http_body_util::BodyExt;
+use tambour::lex::weight::{Weight, weigh};
 use tokio::time::{Instant, timeout_at};
 
 use super::imports::PATH;
 use super::keys::{Caller, known};
 use super::problem::Problem;
 use super::request::too_large;
+use super::states::OPERATIONS;
 use crate::app::App;
+use crate::aside::{LONG, in_place};
 use crate::connection::Connection;
+use crate::memory::{self, Hold, Taken};
 
 /// How long bodies may be.
 #[derive(Clone, Copy)]
@@ -47,7 +51,7 @@ pub(super) async fn whole(
     request: Request,
     next: Next,
 ) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     if body.is_end_stream() {
         return next.run(Request::from_parts(parts, body)).await;
     }
@@ -55,15 +59,27 @@ pub(super) async fn whole(
         let loaded = app.loaded();
         (loaded.config.body_idle_ms, loaded.config.body_ms)
     };
-    let bytes = match read(body, Patience { idle_ms, whole_ms, most: most.of(parts.uri.path()) }).await {
+    let Some(mut caller) = parts.extensions.remove::<Caller>() else {
+        return Problem::internal().into_response();
+    };
+    let patience = Patience { idle_ms, whole_ms, most: most.of(parts.uri.path()) };
+    let came = match read((&app, &caller.owner), body, patience).await {
         // A body may take longer than the key it came with is valid.
-        Ok(bytes) => {
-            parts.extensions.get::<Caller>().map_or(Ok(()), |caller| known(&app, caller)).map(|()| bytes)
-        }
+        Ok(came) => known(&app, &caller).map(|()| came),
         Err(problem) => Err(problem),
     };
-    match bytes {
-        Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    match came {
+        Ok((bytes, taken)) => {
+            let path = parts.uri.path();
+            match weighed((&app, &caller.owner), (path, most.max_request), &bytes, taken).await {
+                Ok(hold) => caller.hold = hold,
+                Err(problem) => return problem.into_response(),
+            }
+            // Held until all is answered, whatever becomes of the caller.
+            let _hold = caller.hold.clone();
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, Body::from(bytes))).await
+        }
         Err(problem) => {
             let mut response = problem.into_response();
             if response.status() == StatusCode::REQUEST_TIMEOUT
@@ -78,18 +94,67 @@ pub(super) async fn whole(
     }
 }
 
-async fn read(mut body: Body, patience: Patience) -> Result<Bytes, Problem> {
+/// Weighs a body, and waits for the memory that its values will take.
+async fn weighed(
+    (app, owner): (&App, &str),
+    (path, max_request): (&str, usize),
+    bytes: &Bytes,
+    body: Option<Taken>,
+) -> Result<Hold, Problem> {
+    let weight = if path == PATH {
+        // Its files stay text; what is in them is weighed where they are read.
+        Weight { bytes: bytes.len(), text: bytes.len(), ..Weight::default() }
+    } else if bytes.len() > LONG {
+        in_place(|| weigh(bytes))
+    } else {
+        weigh(bytes)
+    };
+    let most = memory::most(bytes.len(), max_request);
+    // Operations are read one by one, and weighed there.
+    if weight.bytes > most && !path.ends_with(OPERATIONS) {
+        return Err(too_heavy(&weight, bytes, most));
+    }
+    let work = app.memory.work(owner, memory::worked(weight.bytes.min(most))).await?;
+    Ok(Hold::new(&weight, body.into_iter().chain([work])))
+}
+
+/// A body whose values would take too much memory.
+fn too_heavy(weight: &Weight, bytes: &[u8], most: usize) -> Problem {
+    let before = &bytes[..weight.largest.min(bytes.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    let detail = format!(
+        "the request has {} values, which would take {} bytes of memory, {} at most; most of them stand in the list or object at line \
+         {line}, column {column}: send fewer at a time",
+        weight.values, weight.bytes, most
+    );
+    let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_values", detail);
+    problem.with("line", line).with("column", column)
+}
+
+/// The body, and the room that was taken for it, if it is long.
+async fn read(
+    (app, owner): (&App, &str),
+    mut body: Body,
+    patience: Patience,
+) -> Result<(Bytes, Option<Taken>), Problem> {
     let Patience { idle_ms, whole_ms, most: (setting, most) } = patience;
     let limit = u64::try_from(most).unwrap_or(u64::MAX);
     if body.size_hint().lower() > limit {
         return Err(too_large(setting, most));
     }
+    let said = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(most);
+    let mut taken = None;
+    if body.size_hint().exact().is_some() && said > LONG {
+        taken = Some(app.memory.body(owner, said).await?);
+    }
     let whole = Instant::now() + Duration::from_millis(whole_ms);
     let mut idle = Instant::now() + Duration::from_millis(idle_ms);
-    let mut all = BytesMut::new();
+    // As long as it is said to be, once there is room for it.
+    let mut all = BytesMut::with_capacity(if taken.is_some() { said } else { 0 });
     loop {
         let frame = match timeout_at(idle.min(whole), body.frame()).await {
-            Ok(None) => return Ok(all.freeze()),
+            Ok(None) => return Ok((all.freeze(), taken)),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
                 let detail = "the body broke off";
@@ -106,6 +171,10 @@ async fn read(mut body: Body, patience: Patience) -> Result<Bytes, Problem> {
         }
         if all.len() + data.len() > most {
             return Err(too_large(setting, most));
+        }
+        if taken.is_none() && all.len() + data.len() > LONG {
+            // A body of unknown length may be as long as any.
+            taken = Some(app.memory.body(owner, most).await?);
         }
         idle = Instant::now() + Duration::from_millis(idle_ms);
         all.extend_from_slice(&data);

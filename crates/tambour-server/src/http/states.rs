@@ -7,9 +7,11 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tambour::lex::weight::weigh;
 use tambour::limits::StateLimits;
 use tambour::state::{self, Applied, Operation, Reason};
 
@@ -83,6 +85,20 @@ impl<'de> Deserialize<'de> for BoundedOperations {
     }
 }
 
+/// End of the path of operations, whose list is read one by one.
+pub(super) const OPERATIONS: &str = "/state/operations";
+/// Bytes of memory that the operations of a request may take.
+const HEAVIEST: usize = 16 << 20;
+
+/// Reads one operation. A number that no double holds refuses its operation alone.
+fn operation(text: &str) -> serde_json::Result<Operation> {
+    let value = serde_json::from_str::<Value>(text).or_else(|error| match state::bounded(text) {
+        Cow::Owned(text) => serde_json::from_str(&text).map_err(|_| error),
+        Cow::Borrowed(_) => Err(error),
+    })?;
+    Ok(Operation::from_value(&value))
+}
+
 struct OperationsVisitor;
 
 impl<'de> Visitor<'de> for OperationsVisitor {
@@ -95,11 +111,19 @@ impl<'de> Visitor<'de> for OperationsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BoundedOperations, A::Error> {
         let most = StateLimits::default().operations + 1;
         let (mut kept, mut count) = (Vec::new(), 0);
+        let mut weight = 0;
         while kept.len() < most
-            && let Some(value) = list.next_element::<Value>()?
+            && let Some(text) = list.next_element::<&RawValue>()?
         {
-            // One at a time: values take many times the bytes of their text.
-            kept.push(Operation::from_value(&value));
+            // One at a time, and weighed before: values take many times the bytes of their text.
+            weight += weigh(text.get().as_bytes()).bytes;
+            if weight > HEAVIEST {
+                let told = format!(
+                    "operation {count} takes the list beyond {HEAVIEST} bytes of memory; send fewer or smaller values at a time"
+                );
+                return Err(A::Error::custom(told));
+            }
+            kept.push(operation(text.get()).map_err(A::Error::custom)?);
             count += 1;
         }
         while list.next_element::<IgnoredAny>()?.is_some() {
@@ -262,14 +286,7 @@ pub(super) async fn operations(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes).or_else(|problem| {
-        // A number that no double holds refuses its operation alone.
-        let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        match state::bounded(text) {
-            Cow::Owned(text) => body(&Bytes::from(text)).map_err(|_| problem),
-            Cow::Borrowed(_) => Err(problem),
-        }
-    })?;
+    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes)?;
     let BoundedOperations { kept, count } = operations;
     drop(bytes);
     owned(&app, &caller, &id).await?;

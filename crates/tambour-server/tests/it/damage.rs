@@ -353,9 +353,83 @@ async fn a_torn_record_at_the_end_is_no_damage() {
     let left = killed().await;
     let file = segment(&left.journal());
     let bytes = std::fs::read(&file).unwrap();
-    std::fs::write(&file, &bytes[..bytes.len() - 4]).unwrap();
+    // The beginning of a record behind all that the database knows.
+    std::fs::write(&file, [&bytes, &bytes[12..20]].concat()).unwrap();
     let server = left.starts(false).await;
     assert_eq!(server.metric("tambour_journal_damaged_records_total").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_was_whole_and_is_cut_off_is_a_loss() {
+    for cut in [1, 4, 30] {
+        let left = killed().await;
+        let file = segment(&left.journal());
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() - cut]).unwrap();
+        let said = left.refused().await;
+        for part in [&left.running, "cut off", "--accept-loss"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let server = left.starts(true).await;
+        assert_eq!(server.metric("tambour_journal_lost_messages_total").await, 1);
+    }
+}
+
+/// Bytes between the lengths to which a journal is cut; a prime, so that records are cut at all of their places.
+const STEP: usize = 401;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
+    let left = Folder::new();
+    let store = SqliteStore::open(&left.0.join("tambour.db"), false).await.unwrap();
+    let mut leases = Vec::new();
+    for n in 0..MESSAGES {
+        let mut lease = begin(&store, &row(n)).await;
+        lease.append(batch(n, 1)).await.stored().unwrap();
+        leases.push(lease);
+    }
+    for (n, lease) in leases.iter_mut().enumerate() {
+        lease.append(batch(n, 2)).await.stored().unwrap();
+    }
+    // Nothing more comes, and the database is told how far it came.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let killed = Folder::new();
+    copy(&left.0, &killed.0.join("data"));
+    store.close().await;
+    let file = segment(&killed.0.join("data/tambour.journal"));
+    let bytes = std::fs::read(&file).unwrap();
+    let mut refused = 0;
+    for length in (0..bytes.len()).step_by(STEP).chain([bytes.len() - 1]) {
+        let folder = Folder::new();
+        std::fs::remove_dir(&folder.0).unwrap();
+        copy(&killed.0.join("data"), &folder.0);
+        std::fs::write(segment(&folder.0.join("tambour.journal")), &bytes[..length]).unwrap();
+        let told = loss(open(&folder, false).await);
+        assert!(!told.short.is_empty() && told.to_string().contains("--accept-loss"), "{length}: {told}");
+        refused += 1;
+        if refused % 8 == 1 {
+            // What was cut off is gone, and nothing else.
+            let (store, _) = open(&folder, true).await.unwrap();
+            let lost = incomplete(&store).await;
+            let told: BTreeSet<String> =
+                told.gone.iter().chain(told.cut.keys()).chain(&told.open).cloned().collect();
+            assert!(lost.is_subset(&told), "{length}: {lost:?}");
+            let there = bytes[..length].windows(10).filter(|part| *part == b"of entry 2").count();
+            assert!(
+                lost.len() >= MESSAGES - there && lost.len() <= MESSAGES - there + 1,
+                "{length}: {}",
+                lost.len()
+            );
+            store.close().await;
+        }
+    }
+    // With all of it nothing is told.
+    let folder = Folder::new();
+    std::fs::remove_dir(&folder.0).unwrap();
+    copy(&killed.0.join("data"), &folder.0);
+    let (store, report) = open(&folder, false).await.unwrap();
+    assert!(report.loss.is_empty() && incomplete(&store).await.is_empty(), "{report:?}");
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,6 +19,7 @@ mod ends;
 mod events;
 mod every_route;
 mod example;
+mod fair;
 mod fallback;
 mod floods;
 mod foreign;

@@ -96,6 +96,63 @@ fn bodies(conversation: &str) -> Vec<Hostile> {
     all
 }
 
+/// Bodies of a few megabytes that are hundreds as values.
+fn values(conversation: &str) -> Vec<(Hostile, usize)> {
+    let objects = |count: usize| vec![r#"{"a":0}"#; count].join(",");
+    let many = objects(450_000);
+    let chat = |more: String| {
+        let body = format!(r#"{{"model":"openai/m","messages":[{{"role":"user","content":"x"}}],{more}}}"#);
+        ("POST", "/v1/chat/completions".to_owned(), body)
+    };
+    let format = |schema: String| {
+        chat(format!(
+            r#""response_format":{{"type":"json_schema","json_schema":{{"name":"n","schema":{schema}}}}}"#
+        ))
+    };
+    let any = vec![r#"{"properties":{"a":{}}}"#; 150_000].join(",");
+    let state = format!("/api/v1/conversations/{conversation}/state/operations");
+    let skein = r#""skein":{"blocks":[{"tag":"a","text":"x"}]}"#;
+    let post = |path: &str, body: String| ("POST", path.to_owned(), body);
+    vec![
+        (chat(format!(r#""zzz":[{many}]"#)), 4),
+        (chat(format!(r#""tambour":{{"upstream_fields":{{"zzz":[{many}]}}}}"#)), 3),
+        (
+            chat(format!(
+                r#""tools":[{{"type":"function","function":{{"name":"a","parameters":{{"a":[{many}]}}}}}}]"#
+            )),
+            3,
+        ),
+        (format(format!(r#"{{"anyOf":[{any}]}}"#)), 6),
+        (format(format!(r#"{{"anyOf":[{}]}}"#, vec!["{}"; 1_300_000].join(","))), 6),
+        (post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{many}]}}}}"#)), 4),
+        (
+            post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{}]}}}}"#, objects(11_000))),
+            8,
+        ),
+        (
+            post(
+                "/api/v1/messages",
+                format!(r#"{{"text":"x","upstream_fields":{{"zzz":[{}]}}}}"#, objects(11_000)),
+            ),
+            8,
+        ),
+        (post("/api/v1/messages", format!(r#"{{"text":"x","zzz":[{many}]}}"#)), 3),
+        (post("/api/v1/conversations", format!(r#"{{"metadata":[{many}]}}"#)), 3),
+        (post(&state, format!(r#"{{"operations":[["SET","a",[{many}]]]}}"#)), 4),
+        (post(&state, format!(r#"{{"operations":[["SET","a",[{}]]]}}"#, objects(11_000))), 4),
+        (
+            post(
+                "/api/v1/decode",
+                json!({"reply": "<a>".repeat(1_200_000), "dialect": "filament"}).to_string(),
+            ),
+            2,
+        ),
+        (post("/api/v1/macros/migrate", json!({"text": "{{ a }}".repeat(550_000)}).to_string()), 2),
+        (post("/api/v1/macros/migrate", json!({"text": "\\{".repeat(1_000_000)}).to_string()), 4),
+        (post("/api/v1/macros/migrate", json!({"text": "{{a{%b}}%}".repeat(390_000)}).to_string()), 4),
+    ]
+}
+
 /// Sends a request and takes the answer, whatever it is; its status.
 async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (String, u16) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -117,7 +174,6 @@ async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (
 async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
     let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
     let apart = Apart::start(&mock, false);
-    let address = apart.server.address;
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let conversation = made["conversation_id"].as_str().unwrap().to_owned();
     // Something to delete meanwhile.
@@ -132,8 +188,59 @@ async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
         }
         doomed.push(("DELETE", format!("/api/v1/conversations/{id}"), String::new()));
     }
-    let all: Vec<Hostile> =
-        templates().into_iter().chain(schemas()).chain(bodies(&conversation)).chain(doomed).collect();
+    let all = templates().into_iter().chain(schemas()).chain(bodies(&conversation)).chain(doomed);
+    besieged(&apart, all.collect()).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_bodies_of_many_values_at_once_stop_and_freeze_nothing() {
+    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
+    let apart = Apart::start(&mock, false);
+    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+    let all = values(made["conversation_id"].as_str().unwrap());
+    let all = all.into_iter().flat_map(|(request, times)| std::iter::repeat_n(request, times));
+    besieged(&apart, all.collect()).await;
+}
+
+/// Memory that a request takes beyond sixteen times its bytes, in KiB.
+const OWN: u64 = 32 << 10;
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_costs_at_most_sixteen_times_its_bytes() {
+    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
+    let apart = Apart::start(&mock, false);
+    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+    // What a tokenizer is made of stays, whatever is asked.
+    let one = json!({"skein": {"blocks": [{"tag": "a", "text": "x"}]}});
+    assert_eq!(apart.server.post("/api/v1/prompts/render", &one).await.status, 200);
+    let mut told = Vec::new();
+    for (request, _) in values(made["conversation_id"].as_str().unwrap()) {
+        let before = apart.memory().unwrap();
+        let (path, bytes) = (request.1.clone(), request.2.len() as u64 / 1024);
+        let start = request.2[..request.2.len().min(150)].to_owned();
+        let mut sent = std::pin::pin!(send(apart.server.address, request));
+        let mut peak = before;
+        let status = loop {
+            tokio::select! {
+                (_, status) = sent.as_mut() => break status,
+                () = tokio::time::sleep(Duration::from_millis(2)) => peak = peak.max(apart.memory().unwrap()),
+            }
+        };
+        assert!(status != 0 && status != 500, "{path}: {status}");
+        told.push((path, status, bytes, peak - before, start));
+    }
+    for (path, status, bytes, cost, start) in &told {
+        println!("{path} {status}: {bytes} KiB cost {cost} KiB, {} times; {start}", cost / bytes.max(&1));
+    }
+    assert!(told.iter().all(|(_, _, bytes, cost, _)| *cost <= 16 * bytes + OWN), "{told:#?}");
+}
+
+/// Sends all of them at once, and holds memory and a chat beside them against their bounds.
+#[cfg(target_os = "linux")]
+async fn besieged(apart: &Apart, all: Vec<Hostile>) {
+    let address = apart.server.address;
     assert!(all.len() >= 50, "{}", all.len());
     let hostile: Vec<_> = all.into_iter().map(|request| tokio::spawn(send(address, request))).collect();
     let (mut first_texts, mut peak) = (Vec::new(), 0);

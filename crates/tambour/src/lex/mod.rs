@@ -18,3 +18,4 @@ pub mod space;
 pub mod sse;
 pub mod unfenced;
 pub mod utf8;
+pub mod weight;

@@ -25,7 +25,7 @@ const PLACE: u64 = 64;
 /// Bytes of a value that a fault quotes from the schema, about.
 const QUOTED: u64 = 96;
 /// Bytes of faults that are collected in the time of one step, about.
-const AGAIN: u64 = 64;
+pub(super) const AGAIN: u64 = 64;
 
 /// Keywords whose schema, or each schema in whose list, meets the same value, and all of whose faults are the value's.
 const ALL: [&str; 3] = ["allOf", "then", "else"];

@@ -8,6 +8,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
+use super::compiling::{COMPILED, Compiling};
 use super::cost::{STEPS, Size};
 use super::references::{References, each, escaped};
 
@@ -142,6 +143,15 @@ pub(super) fn bounded(schema: &Value) -> Result<(), Unfit> {
             "the schema has more than {LEVELS} levels, references followed: put what repeats into fewer `$defs`"
         );
         return refused(String::new(), why);
+    }
+    if let Some(pointer) = Compiling::new(&references).too_many(schema) {
+        let why = format!(
+            "to compile the schema at {} takes more than {COMPILED} schemas, since each way through its references and alternatives is \
+             compiled by itself to know what `unevaluatedProperties` or `unevaluatedItems` is about: use `additionalProperties` or \
+             `items`, or name each alternative once",
+            super::place(&pointer)
+        );
+        return refused(pointer, why);
     }
     match Size::of(schema).endless(schema) {
         None => Ok(()),

@@ -10,6 +10,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
+mod compiling;
 mod cost;
 mod limits;
 mod references;
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
-use cost::{REPORT, STEPS, Size};
+use cost::{AGAIN, REPORT, STEPS, Size};
 pub use limits::{SchemaLimits, Unfit};
 
 /// Most characters of a message of the schema library: values of any length may stand in it.
@@ -130,8 +131,12 @@ impl Schema {
             let message = if too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
             vec![Mismatch { pointer: String::new(), message, too_complex }]
         };
-        let Some(steps) = self.size.steps(&self.value, value, STEPS.min(*left)) else {
-            let message = if *left < STEPS {
+        let bound = STEPS.min(*left);
+        let steps = if bound == 0 { None } else { self.size.steps(&self.value, value, bound) };
+        let Some(steps) = steps else {
+            // To find that out took as many.
+            *left -= bound;
+            let message = if bound < STEPS {
                 "the checks of the values before it have taken the steps that all may take together"
                     .to_owned()
             } else {
@@ -154,9 +159,11 @@ impl Schema {
         }
         match self.size.cost(&self.value, value, STEPS) {
             Some(cost) if cost.all <= REPORT => {
+                *left = left.saturating_sub(cost.all / AGAIN);
                 validator.iter_errors(value).take(most).map(mismatch).collect()
             }
             Some(cost) if cost.first <= REPORT => {
+                *left = left.saturating_sub(cost.first / AGAIN);
                 validator.validate(value).err().map(mismatch).into_iter().take(most).collect()
             }
             _ => {

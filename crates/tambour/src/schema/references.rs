@@ -9,7 +9,7 @@ use super::cost::{REFERENCES, decoded};
 use crate::finding::clip;
 
 /// Keywords whose value is data.
-const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
+pub(super) const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 /// Beginning of the addresses of the schemas of schemas, which are at hand.
 const KNOWN: &str = "json-schema.org/";
 
@@ -71,13 +71,29 @@ impl<'a> References<'a> {
             return None;
         }
         // What an address without a scheme comes to depends on those around it.
-        let is_certain = has_scheme(base) || self.addresses.is_empty();
+        let is_certain = has_scheme(base) || !self.inner && !self.is_own(base);
         (is_certain || !surely).then(|| {
             format!(
                 "leads to another document, `{shown}`, and none is fetched: put that schema into `$defs`, and refer to it as \
                  `#/$defs/NAME`"
             )
         })
+    }
+
+    /// Whether an address without a scheme is that of the whole schema, which has the only one.
+    fn is_own(&self, base: &str) -> bool {
+        let file = |address: &'a str| address.rsplit('/').next().unwrap_or_default();
+        let base = base.strip_prefix("./").unwrap_or(base);
+        self.addresses.iter().any(
+            |own| {
+                if base.contains('/') { own.ends_with(base) } else { file(own) == base }
+            },
+        )
+    }
+
+    /// The schemas that one refers to itself.
+    pub(super) fn targets(&self, fields: &'a Map<String, Value>) -> Vec<&'a Value> {
+        REFERENCES.iter().filter_map(|key| self.resolve(fields.get(*key)?.as_str()?)).collect()
     }
 
     /// How many schemas stand within each other at most, references followed; more than that where they lead in circles.

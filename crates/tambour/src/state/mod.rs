@@ -35,6 +35,8 @@ pub use operation::{OPS, Op, Operation, Reason, Refusal};
 pub use path::{Path, PathError, Step};
 pub use spot::{Part, Spot};
 
+use std::sync::atomic::AtomicBool;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -53,6 +55,8 @@ pub struct ApplyOptions<'a> {
     pub schema: Option<&'a Schema>,
     /// Sizes that no operation goes beyond.
     pub limits: StateLimits,
+    /// Set from outside when nobody waits for it any more: what has not been applied then is refused.
+    pub stopped: Option<&'a AtomicBool>,
 }
 
 /// A state that a reply is read with: its operations are applied as they come, so that its events tell what came of them.
@@ -71,8 +75,19 @@ pub struct Attached {
 impl Attached {
     /// Applies operations and records them.
     pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, atomic: bool) -> Applied {
+        self.apply_unless(analysis, operations, atomic, None)
+    }
+
+    /// The same, as long as `stopped` is not set.
+    pub fn apply_unless(
+        &mut self,
+        analysis: &str,
+        operations: Vec<Operation>,
+        atomic: bool,
+        stopped: Option<&AtomicBool>,
+    ) -> Applied {
         let Attached { message, state, schema, limits } = self;
-        let options = ApplyOptions { atomic, schema: schema.as_ref(), limits: limits.clone() };
+        let options = ApplyOptions { atomic, schema: schema.as_ref(), limits: limits.clone(), stopped };
         let analysis = (!analysis.is_empty()).then(|| analysis.to_owned());
         Applied::record(state, message.clone(), analysis, operations, &options)
     }

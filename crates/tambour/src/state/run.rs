@@ -1,5 +1,7 @@
 //! Applying a block of operations: each changes the state at once, and leaves what takes it back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Map, Number, Value};
 
 use super::command::settle;
@@ -26,6 +28,7 @@ pub(super) struct Run<'a> {
     size: Size,
     /// Steps that are left for checks against the schema.
     checks: u64,
+    stopped: Option<&'a AtomicBool>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,7 +61,8 @@ impl Run<'_> {
         let Measure { values, bytes, .. } = measure(state);
         let mut checks = CHECKS;
         let mut broken = options.schema.map(|schema| schema.check_within(state, MISMATCHES, &mut checks));
-        let mut run = Run { state, limits: &options.limits, size: Size { values, bytes }, checks };
+        let (size, stopped) = (Size { values, bytes }, options.stopped);
+        let mut run = Run { state, limits: &options.limits, size, checks, stopped };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
         let mut settled = operations.iter().any(|one| one.command().is_some()).then(Vec::new);
         let mut room = options.limits.bytes;
@@ -114,6 +118,9 @@ impl Run<'_> {
         let (op, path) = operation.parts()?;
         if index >= self.limits.operations {
             return Err(limit(format!("more than {} operations", self.limits.operations)));
+        }
+        if self.stopped.is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
+            return Err(Refusal::new(Reason::NotApplied, "nobody waits for it any more"));
         }
         self.path_fits(operation.path(), path)?;
         let size = self.size;

@@ -65,5 +65,6 @@ mod toolcall;
 mod unfenced;
 mod updates;
 mod verdicts;
+mod weight;
 mod words;
 mod yaml;

@@ -156,6 +156,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
         ),
         (json!({"$ref": "file:///etc/passwd#/a"}), ["`/$ref`", "another document"]),
         (json!({"items": {"$ref": "other.json"}}), ["`/items/$ref`", "another document"]),
+        (json!({"$id": "http://127.0.0.1:9/s", "$ref": "other"}), ["`/$ref`", "another document, `other`"]),
         (json!({"items": {"$ref": "#/$defs/none"}}), ["`/items/$ref`", "nothing stands"]),
         (json!({"properties": {"a": {"pattern": "^(?=a)b"}}}), ["`/properties/a/pattern`", "look-around"]),
         (json!({"patternProperties": {"(a)\\1": {}}}), ["`/patternProperties/(a)\\1`", "back reference"]),
@@ -202,6 +203,54 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
     let mut state = json!({});
     let results = apply(&mut state, &Operation::list(&json!([["SET", "a", 1]])).unwrap(), &options);
     assert_eq!((results[0].ok, &state), (false, &json!({})));
+}
+
+#[test]
+fn operations_behind_the_last_check_cost_nothing() {
+    // What is left of the steps is less than a check, and each further operation would look how much less.
+    let patterns = vec![json!({"pattern": "^(x|y)*z$"}); 20].into_iter().chain([json!({})]);
+    let any: Vec<Value> = patterns.collect();
+    let schema = Schema::new(json!({"additionalProperties": {"anyOf": any}})).unwrap();
+    let mut state: Value = (0..9_000).map(|at| (format!("k{at}"), json!("v".repeat(20)))).collect();
+    let operations: Vec<Value> = (0..9_999).map(|at| json!(["SET", format!("a{at}"), "x"])).collect();
+    let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
+    let operations = Operation::list(&Value::from(operations)).unwrap();
+    let begun = std::time::Instant::now();
+    let results = apply(&mut state, &operations, &options);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(results[0].ok && !results.last().unwrap().ok);
+    // Nobody waits for it: nothing is applied.
+    let stopped = std::sync::atomic::AtomicBool::new(true);
+    let options = ApplyOptions { stopped: Some(&stopped), ..options };
+    let results = apply(&mut json!({}), &operations[..2], &options);
+    assert!(
+        results.iter().all(|result| result.reason.is_some_and(|reason| reason.to_string() == "not_applied"))
+    );
+}
+
+#[test]
+fn schemas_that_are_compiled_again_and_again_are_refused() {
+    let branch = json!({"properties": {"a": true}, "unevaluatedProperties": false});
+    let many = json!({
+        "allOf": vec![json!({"$ref": "#/$defs/a"}); 2_000], "unevaluatedProperties": false,
+        "$defs": {"a": {"anyOf": vec![branch; 20]}},
+    });
+    let nested = (0..40).fold(
+        json!({"type": "object"}),
+        |inner, _| json!({"allOf": [inner], "unevaluatedProperties": false}),
+    );
+    for schema in [many, nested] {
+        let begun = std::time::Instant::now();
+        let refused = Schema::limited(schema, &SchemaLimits::default()).unwrap_err();
+        assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
+        assert_eq!((&*refused.pointer, refused.code), ("", "schema_too_complex"), "{refused}");
+        assert!(refused.message.contains("unevaluatedProperties"), "{refused}");
+    }
+    let fine = json!({
+        "allOf": vec![json!({"$ref": "#/$defs/a"}); 50], "unevaluatedProperties": false,
+        "$defs": {"a": {"properties": {"a": {"type": "string"}}}},
+    });
+    assert!(Schema::limited(fine, &SchemaLimits::default()).is_ok());
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(super) struct State {
     written: usize,
     checkpoint: mpsc::Sender<()>,
     overdue: Arc<AtomicBool>,
+    /// How far the journal was at the last commit.
+    marked: Extents,
 }
 
 /// What goes into one transaction.
@@ -83,7 +85,9 @@ impl State {
                 dead.cancel();
             }
         });
-        State { shared, written: 0, checkpoint, overdue }
+        // A journal that is empty is known to the database since the start.
+        let marked = shared.journal.extents();
+        State { shared, written: 0, checkpoint, overdue, marked }
     }
 
     pub(super) fn add(&self, work: Work, group: &mut Group) {
@@ -110,6 +114,11 @@ impl State {
         group.extents = self.shared.journal.extents();
     }
 
+    /// Whether the journal has grown since the last commit.
+    pub(super) fn is_behind(&self) -> bool {
+        self.shared.journal.extents() != self.marked
+    }
+
     fn take_all(&self, group: &mut Group) {
         for tail in self.shared.pending.tails() {
             take(&tail, true, group);
@@ -118,7 +127,7 @@ impl State {
 
     /// Writes a group, and tells who waits for it.
     pub(super) async fn write(&mut self, group: Group) {
-        if !group.is_empty() {
+        if !group.is_empty() || group.extents != self.marked {
             // A disk that is full holds what comes behind the journal; it goes on when there is room.
             let mut wait = Duration::from_millis(50);
             while let Err(error) = self.insert(&group).await {
@@ -132,6 +141,7 @@ impl State {
             }
             self.shared.behind.store(false, Ordering::Relaxed);
             self.written += group.bytes();
+            self.marked.clone_from(&group.extents);
         }
         for (tail, taken) in group.taken {
             tail.stored(&taken);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Shared;
 use super::commit::{Group, State};
@@ -15,6 +16,8 @@ use crate::store::{MessageRow, StoreError};
 
 /// How long a commit waits for more to come.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Time after which the database is told how far the journal is, where nothing else tells it.
+const MARKS: Duration = Duration::from_millis(500);
 /// Bytes of a group that does not wait.
 const ENOUGH: usize = 4 << 20;
 
@@ -80,10 +83,25 @@ impl Writer {
 }
 
 async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
-    while let Some(first) = work.recv().await {
+    let mut marks = tokio::time::interval_at(Instant::now() + MARKS, MARKS);
+    marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let first = tokio::select! {
+            first = work.recv() => match first {
+                Some(first) => Some(first),
+                None => return,
+            },
+            // Messages may run for long before the database gets anything of them.
+            _ = marks.tick() => None,
+        };
+        if first.is_none() && !state.is_behind() {
+            continue;
+        }
         let mut group = Group::default();
-        let mut urgent = first.is_urgent();
-        state.add(first, &mut group);
+        let mut urgent = first.as_ref().is_none_or(Work::is_urgent);
+        if let Some(first) = first {
+            state.add(first, &mut group);
+        }
         let mut pause = std::pin::pin!(tokio::time::sleep(PAUSE));
         while !urgent && group.bytes() < ENOUGH {
             tokio::select! {

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::error::{Error, Location, Result};
+use crate::lex::weight::{Weight, weigh};
 
 use super::File;
 
-/// The value of `bytes`, without a byte order mark.
-pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<Value> {
+/// The value of `bytes`, without a byte order mark, and the memory that it takes.
+pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
     if bytes.len() > file.limits.text {
         return Err(file.refuse(&format!(
             "{} bytes of JSON, at most {} are read",
@@ -31,7 +32,7 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<Value> {
         ));
     }
     let text = &*text;
-    let (depth, values) = measure(text);
+    let Weight { depth, values, bytes: memory, .. } = weigh(text.as_bytes());
     if depth > file.limits.depth {
         return Err(
             file.refuse(&format!("JSON nested {depth} levels deep, at most {} are read", file.limits.depth))
@@ -40,10 +41,18 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<Value> {
     if values > file.limits.values {
         return Err(file.refuse(&format!("JSON of {values} values, at most {} are read", file.limits.values)));
     }
-    serde_json::from_str(text).map_err(|cause| {
+    if memory > file.limits.memory {
+        let most = file.limits.memory;
+        return Err(file.refuse(&format!(
+            "JSON whose {values} values take {memory} bytes of memory, at most {most} are read, of all files of a request together; leave \
+             some out, or send files one by one"
+        )));
+    }
+    let value = serde_json::from_str(text).map_err(|cause| {
         let place = Location::of_line(text, cause.line(), cause.column());
         Error::malformed(format!("{}: not JSON: {cause}", file.name), Some(place))
-    })
+    })?;
+    Ok((value, memory))
 }
 
 /// `text` with the replacement character for each escape of half a character without its other half, and how many there are.
@@ -74,27 +83,4 @@ fn whole(text: &str) -> (Cow<'_, str>, usize) {
         return (text.into(), 0);
     }
     (format!("{out}{}", &text[done..]).into(), halves)
-}
-
-/// How deep the brackets of a text go, and how many values it has at most.
-fn measure(text: &str) -> (usize, usize) {
-    let (mut depth, mut deepest, mut values) = (0_usize, 0, 1);
-    let (mut string, mut escaped) = (false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if string => escaped = true,
-            b'"' => string = !string,
-            _ if string => {}
-            b'{' | b'[' => {
-                depth += 1;
-                values += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' | b':' => values += 1,
-            _ => {}
-        }
-    }
-    (deepest, values)
 }

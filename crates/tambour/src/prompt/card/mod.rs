@@ -81,6 +81,9 @@ pub struct Imported {
     /// The JSON as it was.
     #[serde(skip)]
     pub source: Value,
+    /// Bytes of memory that its values take, about.
+    #[serde(skip)]
+    pub memory: usize,
 }
 
 /// Reads a file: a card, a lorebook or a preset, whichever it is. `name` is the name of the file, for messages.
@@ -104,10 +107,12 @@ pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Importe
     } else {
         bytes.to_vec()
     };
-    let source = json::parse(&file, &text)?;
+    let (source, memory) = json::parse(&file, &text)?;
+    drop(text);
     let mut imported = read(&file, source)?;
+    imported.memory = memory;
     macros_of(&file, &imported);
-    odd_keys(&imported.entries).into_iter().for_each(|warning| file.warn(warning));
+    odd_keys(&imported.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
     imported.entries.iter().for_each(|entry| initial(&file, entry));
     let Warnings { mut list, more } = file.warnings.into_inner();
     if more > 0 {
@@ -252,5 +257,6 @@ fn empty(kind: Kind) -> Imported {
         preset: None,
         warnings: Vec::new(),
         source: Value::Object(Map::new()),
+        memory: 0,
     }
 }

@@ -22,6 +22,12 @@ const CACHE: usize = 32 << 10;
 /// Bytes that those of one scan may take together.
 const COMPILED: usize = 128 << 20;
 
+/// Bytes of what those of one scan are compiled to together, also where it is too large in the end.
+const TRIED: usize = 192 << 20;
+
+/// Bytes that compiling one counts as for each byte it has.
+const READING: usize = 64;
+
 /// Bytes of a text times those of a regular expression that reads it: its time goes up to that product.
 const PRODUCT: usize = 1 << 33;
 
@@ -38,6 +44,8 @@ pub(super) struct Work<'a> {
     read: &'a dyn Fn(u64) -> bool,
     /// Bytes left for regular expressions.
     compiled: usize,
+    /// Bytes that may still be compiled, those that are in vain too.
+    tried: usize,
     /// What may still be read again.
     again: u64,
     /// Set when the scan was cut.
@@ -50,7 +58,15 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(read: &'a dyn Fn(u64) -> bool) -> Work<'a> {
-        Work { read, compiled: COMPILED, again: AGAIN, over: false, shortened: false, apart: false }
+        Work {
+            read,
+            compiled: COMPILED,
+            tried: TRIED,
+            again: AGAIN,
+            over: false,
+            shortened: false,
+            apart: false,
+        }
     }
 
     pub(super) fn reads(&mut self, bytes: u64) -> bool {
@@ -256,10 +272,10 @@ pub(super) fn keys(
     list.iter().map(|key| Sought::new(read(key))).collect()
 }
 
-/// What is odd about the keys of entries.
-pub(crate) fn odd_keys(entries: &[Entry]) -> Vec<String> {
+/// What is odd about the keys of entries, whose regular expressions are compiled to so many bytes at most.
+pub(crate) fn odd_keys(entries: &[Entry], tried: usize) -> Vec<String> {
     let settings = ScanSettings::default();
-    let (mut warnings, mut work) = (Vec::new(), Work::new(&|_| true));
+    let (mut warnings, mut work) = (Vec::new(), Work { tried, ..Work::new(&|_| true) });
     for entry in entries.iter().filter(|entry| entry.enabled) {
         for list in [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys] {
             keys(entry, list, &settings, &mut work, &mut warnings);
@@ -302,6 +318,14 @@ fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Failu
                 "the regular expressions of the book are too large together".to_owned(),
             ));
         }
+        let Some(left) = work.tried.checked_sub(size + READING * pattern.len()) else {
+            work.tried = 0;
+            return Err(Failure::Other(
+                "the regular expressions before it have taken the time that those of a book may take"
+                    .to_owned(),
+            ));
+        };
+        work.tried = left;
         let regex = RegexBuilder::new(&pattern)
             .case_insensitive(flags.contains('i'))
             .multi_line(flags.contains('m'))

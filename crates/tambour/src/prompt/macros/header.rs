@@ -71,7 +71,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
         let args = vec![vec![Node::Text(Cow::Owned(format!("UTC{offset}")))]];
         let Some(rule) = table::find("time") else { return unknown(nodes) };
         let name = Cow::Borrowed(header.name);
-        return Node::Macro(Macro {
+        return Node::from(Macro {
             rule,
             name,
             keep: false,
@@ -137,5 +137,5 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
     if !rule.raw {
         args.iter_mut().for_each(trim);
     }
-    Node::Macro(Macro { rule, name, keep, form, args, body: None, written, at, closes })
+    Node::from(Macro { rule, name, keep, form, args, body: None, written, at, closes })
 }

@@ -51,7 +51,7 @@ pub struct Migrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MacroWarning {
-    /// `macro_unknown`, `condition_literal` or `time_zone_unknown`.
+    /// `macro_unknown`, `condition_literal`, `time_zone_unknown` or `macro_limit`.
     pub code: &'static str,
     /// The macro, or the word.
     pub name: String,
@@ -87,7 +87,7 @@ impl Report {
 }
 
 /// Translates the macros of a text. Every text can be translated; linear in its length, and done a second time it changes nothing
-/// (F-031).
+/// (F-031). One with more than 50,000 macros and escapes stays as it was written, and `macro_limit` says so.
 #[must_use]
 pub fn migrate(source: &str) -> Migrated {
     let parsed = parse::parse(source, true);

@@ -13,18 +13,14 @@ pub(super) enum Node<'s> {
     Jinja(&'s str, &'s str),
     /// A statement, a comment or a raw block of Jinja.
     Verbatim(&'s str),
+    /// A text that is left alone.
+    Rest(&'s str),
     /// A name alone: the name, and how it was written.
-    Bare {
-        name: &'s str,
-        written: &'s str,
-    },
-    Macro(Macro<'s>),
+    Bare { name: &'s str, written: &'s str },
+    /// Apart, so that other nodes stay small.
+    Macro(Box<Macro<'s>>),
     /// A macro that is none: its marks are text, what stands between them is not.
-    Unknown {
-        name: Cow<'s, str>,
-        at: usize,
-        inside: Vec<Node<'s>>,
-    },
+    Unknown { name: Cow<'s, str>, at: usize, inside: Vec<Node<'s>> },
 }
 
 /// A macro that the table has.
@@ -43,6 +39,12 @@ pub(super) struct Macro<'s> {
     pub(super) at: usize,
     /// Whether it is `{{/name}}`.
     pub(super) closes: bool,
+}
+
+impl<'s> From<Macro<'s>> for Node<'s> {
+    fn from(one: Macro<'s>) -> Node<'s> {
+        Node::Macro(Box::new(one))
+    }
 }
 
 /// What stands between the name of a macro and its arguments.

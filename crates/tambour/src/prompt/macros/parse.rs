@@ -21,6 +21,9 @@ pub(super) const DEPTH: usize = 32;
 /// Tokens of Jinja in a row that are looked at.
 const CHAIN: usize = 500;
 
+/// Macros and escapes of one text. One with more stays as it was written: they take many times the bytes they are read from.
+pub(super) const NODES: usize = 50_000;
+
 /// A text that was read.
 pub(super) struct Parsed<'s> {
     pub(super) nodes: Vec<Node<'s>>,
@@ -28,6 +31,8 @@ pub(super) struct Parsed<'s> {
     pub(super) names: HashSet<&'s str>,
     /// Whether nothing in it is Jinja.
     pub(super) foreign: bool,
+    /// Where it has more macros than are read; it is left alone then.
+    pub(super) over: Option<usize>,
 }
 
 impl Parsed<'_> {
@@ -49,6 +54,7 @@ pub(super) fn parse(source: &str, jinja: bool) -> Parsed<'_> {
         markers: markers(source),
         env: Environment::empty(),
         budget: 8 * source.len() + (64 << 10),
+        count: 0,
     };
     parser.run()
 }
@@ -71,13 +77,15 @@ struct Parser<'s> {
     env: Environment<'static>,
     /// Bytes that may still be looked at in vain for Jinja.
     budget: usize,
+    /// Macros and escapes so far.
+    count: usize,
 }
 
 impl<'s> Parser<'s> {
     fn run(mut self) -> Parsed<'s> {
         let bytes = self.source.as_bytes();
         let mut at = 0;
-        while at < bytes.len() {
+        while at < bytes.len() && self.count < NODES {
             let next = bytes.get(at + 1).copied();
             at = match bytes[at] {
                 // Before a macro it is text.
@@ -85,12 +93,14 @@ impl<'s> Parser<'s> {
                     self.flush(at);
                     self.push(Node::Text(Cow::Borrowed(BACKSLASH)));
                     self.text = at + 1;
+                    self.count += 1;
                     self.braces(at + 1)
                 }
                 b'\\' if matches!(next, Some(b'{' | b'}')) => {
                     self.flush(at);
                     self.push(Node::Text(Cow::Borrowed(&self.source[at + 1..at + 2])));
                     self.text = at + 2;
+                    self.count += 1;
                     at + 2
                 }
                 b'<' => self.marker(at),
@@ -105,6 +115,10 @@ impl<'s> Parser<'s> {
                 _ => at + 1,
             };
         }
+        if self.count >= NODES {
+            let (nodes, over) = (vec![Node::Rest(self.source)], Some(at.min(bytes.len())));
+            return Parsed { nodes, names: HashSet::new(), foreign: !self.jinja, over };
+        }
         self.flush(bytes.len());
         // What is open to the end is text; what is complete within it is not.
         let mut nodes = unescaped(self.nodes);
@@ -112,7 +126,7 @@ impl<'s> Parser<'s> {
             nodes.push(Node::Text(Cow::Borrowed("{{")));
             nodes.extend(unescaped(frame.nodes));
         }
-        Parsed { nodes: scoped(nodes), names: self.names, foreign: !self.jinja }
+        Parsed { nodes: scoped(nodes), names: self.names, foreign: !self.jinja, over: None }
     }
 
     fn push(&mut self, node: Node<'s>) {
@@ -132,11 +146,12 @@ impl<'s> Parser<'s> {
         let Some(&(end, name)) = self.markers.get(&at) else { return at + 1 };
         let Some(rule) = table::find(name) else { return at + 1 };
         self.flush(at);
+        self.count += 1;
         let written = &self.source[at..end];
         let args = Vec::new();
         let name = Cow::Borrowed(name);
         let form = Form::None;
-        self.push(Node::Macro(Macro {
+        self.push(Node::from(Macro {
             rule,
             name,
             keep: false,
@@ -277,6 +292,7 @@ impl<'s> Parser<'s> {
     fn close(&mut self, at: usize) {
         self.flush(at);
         let Some(frame) = self.frames.pop() else { return };
+        self.count += 1;
         let written = &self.source[frame.open..at + 2];
         self.push(read_macro(unescaped(frame.nodes), written, frame.open));
         self.text = at + 2;

@@ -36,6 +36,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
             open.last_mut().map_or(&mut done, |(_, body)| body).push(node);
             continue;
         };
+        let one = *one;
         let key = one.name.to_lowercase();
         let left = closing.get(&key).copied().unwrap_or(0);
         let opened = waiting.get(&key).copied().unwrap_or(0);
@@ -53,7 +54,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
                 let into = open.last_mut().map_or(&mut done, |(_, body)| body);
                 if name == key {
                     start.body = Some(body);
-                    into.push(Node::Macro(start));
+                    into.push(start.into());
                     break;
                 }
                 into.push(unmatched(start));
@@ -103,7 +104,7 @@ fn behind(nodes: &[Node<'_>]) -> Vec<usize> {
 
 /// A macro that takes no body after all: itself if it needs none, else text.
 fn unmatched(one: Macro<'_>) -> Node<'_> {
-    if one.args.len() < one.rule.least { as_text(one) } else { Node::Macro(one) }
+    if one.args.len() < one.rule.least { as_text(one) } else { one.into() }
 }
 
 /// A tag as it was written.

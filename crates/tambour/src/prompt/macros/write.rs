@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::args::{dedent, ends_raw, quoted};
 use super::node::{Macro, Node};
-use super::parse::Parsed;
+use super::parse::{NODES, Parsed};
 use super::table::{self, Target};
 use super::{MacroWarning, Report};
 use crate::finding::clip;
@@ -32,6 +32,11 @@ pub(super) fn write(source: &str, parsed: Parsed<'_>) -> (String, Vec<MacroWarni
         report: Report::default(),
     };
     writer.nodes(parsed.nodes, false);
+    if let Some(at) = parsed.over {
+        let message =
+            format!("the text has more than {NODES} macros and escapes, and stays as it was written");
+        writer.warn("macro_limit", "", at, message);
+    }
     writer.flush(false);
     (writer.out, writer.warnings, writer.report)
 }
@@ -195,6 +200,7 @@ impl<'s> Writer<'s> {
         for node in nodes {
             match node {
                 Node::Text(text) => self.text(&text, protect),
+                Node::Rest(text) => self.text(text, true),
                 Node::Jinja(written, _) | Node::Verbatim(written) => self.tag(written),
                 Node::Bare { name, written } if self.is_text(name) => {
                     self.left(name, written);
@@ -210,7 +216,7 @@ impl<'s> Writer<'s> {
                     self.nodes(inside, true);
                     self.text("}}", true);
                 }
-                Node::Macro(one) => self.one(one),
+                Node::Macro(one) => self.one(*one),
             }
         }
     }

@@ -109,3 +109,37 @@ fn normal_forms_of_hostile_texts_are_made_in_linear_time() {
         assert!(letters(&normalise("", &text).render()) >= letters(&text), "{}", &text[..20]);
     }
 }
+
+#[test]
+fn regular_expressions_of_a_book_are_compiled_within_one_bound() {
+    // Each is another one, and too large for any size that is tried.
+    let entries: serde_json::Map<String, serde_json::Value> = (0..20_000)
+        .map(|at| {
+            let key = format!("/((a{{1,900}}){{1,900}}){{1,{}}}/", at % 900 + 1);
+            (at.to_string(), json!({"uid": at, "key": [key], "content": "c"}))
+        })
+        .collect();
+    let book = json!({ "entries": entries }).to_string();
+    let begun = std::time::Instant::now();
+    let imported = import("b.json", book.as_bytes(), &ImportLimits::default()).unwrap();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+    let first = &imported.warnings[0];
+    assert!(first.contains("is left out: the regular expression is too large"), "{first}");
+    // Fewer bytes for them are gone sooner, and each key beyond is told with its entry.
+    let mut limits = ImportLimits::default();
+    limits.patterns = 4 << 20;
+    let warnings = import("b.json", book.as_bytes(), &limits).unwrap().warnings;
+    let told =
+        "is left out: the regular expressions before it have taken the time that those of a book may take";
+    assert!(warnings[10].contains(told) && warnings[10].contains("entry"), "{}", warnings[10]);
+}
+
+#[test]
+fn values_of_a_file_take_memory_within_a_bound() {
+    let objects = vec![r#"{"a":0}"#; 160_000].join(",");
+    let file = format!(r#"{{"name":"x","description":"y","z":[{objects}]}}"#);
+    let (bytes, result) = allocated(file.as_bytes());
+    let said = result.unwrap_err();
+    assert!(said.contains("bytes of memory") && said.contains("send files one by one"), "{said}");
+    assert!(bytes < 16 << 20, "{bytes}");
+}

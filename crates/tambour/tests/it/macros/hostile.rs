@@ -217,3 +217,17 @@ fn plain_text_stays() {
         assert_eq!(run_in(Mode::Strict, &Value::Object(Default::default()), text).0, text);
     }
 }
+
+#[test]
+fn a_text_of_very_many_macros_stays_as_it_was_written() {
+    for one in ["\\{", "{{a{%b}}%}", "<USER>", "{{random::a::b}}", "{{setvar::a::{{getvar::b}}}}"] {
+        let text = one.repeat(400_000);
+        let mut migrated = migrate("");
+        let alive = allocation_counter::measure(|| migrated = migrate(&text)).bytes_max;
+        assert!(alive < (16 * text.len() as u64) + (48 << 20), "{one}: {alive} for {}", text.len());
+        let told = migrated.warnings.iter().any(|warning| warning.code == "macro_limit");
+        assert!(told, "{one}: {:?}", migrated.warnings.len());
+        assert_eq!(migrated.text, format!("{{% raw %}}{text}{{% endraw %}}"), "{one}");
+        assert_eq!(migrate(&migrated.text).text, migrated.text, "{one}"); // F-031
+    }
+}

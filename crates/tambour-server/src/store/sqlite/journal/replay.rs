@@ -199,15 +199,27 @@ impl<'a> Reader<'a> {
                     self.damage(damage).await?;
                 }
                 Piece::Torn { offset, bytes, end: would, subject } => {
-                    if let Some(Subject::Entries { message, last, .. }) = subject {
-                        self.note_written(message, last);
+                    let was_whole = known.filter(|known| known.length > offset as u64);
+                    end = match (was_whole, would) {
+                        // The database has what it was.
+                        (Some(_), Some(would)) if self.has(subject.as_ref()).await? => would,
+                        (Some(_), _) => offset,
+                        (None, _) => usize::MAX,
+                    };
+                    if was_whole.is_none() {
+                        // A process was killed while it wrote it, or a power cut took the rest: nobody had seen it.
+                        tracing::warn!(
+                            file = %file.display(), offset, bytes,
+                            "the journal ends in a record that was cut off while it was written; it is left out"
+                        );
                     }
-                    // A process was killed while it wrote it, or a power cut took the rest: nobody had seen it.
-                    tracing::warn!(
-                        file = %file.display(), offset, bytes,
-                        "the journal ends in a record that was cut off while it was written; it is left out"
-                    );
-                    end = would.unwrap_or(usize::MAX);
+                    if let Some(Subject::Entries { message, last, .. }) = subject {
+                        let known = *self.known(&message).await?;
+                        match was_whole.is_some_and(|extent| !extent.is_excused()) && known.last < last {
+                            true => self.lose(message, known, last),
+                            false => self.note_written(message, last),
+                        }
+                    }
                 }
             }
         }
@@ -231,6 +243,16 @@ impl<'a> Reader<'a> {
         if !excused {
             self.report.loss.short.push(ShortFile { file, known, found });
         }
+    }
+
+    /// Whether the database, with what was read so far, has what a record was of.
+    async fn has(&mut self, subject: Option<&Subject>) -> Result<bool, StoreError> {
+        Ok(match subject {
+            Some(Subject::Probe) => true,
+            Some(Subject::Message(id)) => self.known(id).await?.exists,
+            Some(Subject::Entries { message, last, .. }) => self.known(message).await?.last >= *last,
+            None => false,
+        })
     }
 
     /// Holds what cannot be read against what the database has.

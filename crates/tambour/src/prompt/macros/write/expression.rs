@@ -32,7 +32,7 @@ impl<'s> Writer<'s> {
                     text.push_str(&piece);
                     continue;
                 }
-                Node::Verbatim(written) => {
+                Node::Verbatim(written) | Node::Rest(written) => {
                     text.push_str(written);
                     continue;
                 }
@@ -51,7 +51,7 @@ impl<'s> Writer<'s> {
                     continue;
                 }
                 Node::Bare { name, written } => self.bare(name, written).unwrap_or_else(|| name.to_owned()),
-                Node::Macro(one) => match self.inner(one) {
+                Node::Macro(one) => match self.inner(*one) {
                     Ok(part) => part,
                     Err((name, at, inside)) => {
                         self.unknown(&name, at);
