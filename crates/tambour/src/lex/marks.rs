@@ -44,6 +44,9 @@ enum Way {
     Template,
 }
 
+/// Ways in all.
+const WAYS: usize = Template as usize + 1;
+
 /// Names of tags. They open and, with a slash, close; those with a kind do that in both forms.
 static TAGS: &[(&str, Way, Option<Kind>)] = &[
     ("think", Think, None),
@@ -196,11 +199,12 @@ pub fn has_attributes(mark: &str) -> bool {
     inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }
 
-/// Reasoning that is open: the mark that began it, and the ways that began again inside.
+/// Reasoning that is open: the mark that began it, and what began again inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
     mark: Mark,
-    inner: u16,
+    /// How often each way began again inside, and has not ended.
+    inner: [u8; WAYS],
 }
 
 /// What a mark inside of reasoning does.
@@ -218,7 +222,7 @@ impl Open {
     /// Reasoning that `mark` begins.
     #[must_use]
     pub fn new(mark: Mark) -> Open {
-        Open { mark, inner: 0 }
+        Open { mark, inner: [0; WAYS] }
     }
 
     /// The mark that began it.
@@ -230,17 +234,18 @@ impl Open {
     /// The next mark inside. One that closes by another name closes what is open, unless that name was opened
     /// inside.
     pub fn see(&mut self, mark: Mark) -> Effect {
-        let (own, bit) = (mark.same(self.mark), 1 << mark.way as u16);
+        let own = mark.same(self.mark);
+        let inner = &mut self.inner[mark.way as usize];
         match mark.kind {
             Header | Stop => Effect::Text,
             Begin => {
-                self.inner |= if own { 0 } else { bit };
+                *inner = inner.saturating_add(u8::from(!own));
                 Effect::Text
             }
             Close | CloseOwn if own => Effect::Close,
-            Close if self.inner & bit == 0 => Effect::CloseForeign,
+            Close if *inner == 0 => Effect::CloseForeign,
             Close | CloseOwn => {
-                self.inner &= !bit;
+                *inner = inner.saturating_sub(1);
                 Effect::Text
             }
         }

@@ -135,9 +135,9 @@ fn limits_are_exact() {
     for (length, plan) in [(99, true), (100, true), (101, false)] {
         let mut options = Options::default();
         options.limits.hold = 100;
-        let text = "x".repeat(length - 12);
-        let reply = format!("{text}\n{{\"thought\":1}}");
-        // The plan begins with its first key, known 12 bytes behind the text.
+        let text = "x".repeat(length - 30);
+        let reply = format!("{text}\n{{\"thought\":1,\"response_mode\":2}}");
+        // Behind prose the plan begins with its second key, known 30 bytes behind the text.
         let (read, _) = read(&reply, &options);
         let reason = if plan { "fallback_reason" } else { "unused_reason" };
         assert_ne!(metadata(&read)[reason], Value::Null, "{length}");
@@ -228,6 +228,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
     // (reply, code, what its findings cover)
     let (a, b) = (chat("A"), chat("B"));
     let wave = a.replace("GENERAL_CHAT", "WAVE");
+    let waves = calling(CALL).replace("TOOL_EXECUTION", "WAVE");
     let cases: Vec<(String, &str, Vec<&str>)> = vec![
         (
             format!("One {{x}} two\n{a}\nthree `four`"),
@@ -245,7 +246,9 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
             vec!["\"alpha\":\"beta\",", "\"gamma\":[1]}"],
         ),
         (wave.clone(), "mode_invalid", vec!["\"response_mode\":\"WAVE\","]),
-        (wave.clone(), "plan_unused", vec![&wave]),
+        (calling(CALL).replace("TOOL_EXECUTION", "WAVE"), "plan_unused", vec![&waves]),
+        // Its text is the answer.
+        (wave.clone(), "plan_unused", vec![]),
         (
             calling(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
             "tool_unknown",

@@ -94,7 +94,9 @@ fn assert_shares(dialect: &str, total: &Account) {
     assert!(total.checked as u64 > 3 * iterations(), "{dialect}: only {} words", total.checked);
     for kind in kinds {
         let count = total.delivered.get(kind).copied().unwrap_or_default();
-        assert!(count * 250 > total.checked, "{dialect}: {count} of {} words in {kind:?}", total.checked);
+        // `auto` reads replies of all dialects.
+        let share = if dialect == "auto" { 400 } else { 250 };
+        assert!(count * share > total.checked, "{dialect}: {count} of {} words in {kind:?}", total.checked);
     }
     let found = total.only_found();
     assert!(found * 2 < total.checked, "{dialect}: {found} of {} words only in findings", total.checked);

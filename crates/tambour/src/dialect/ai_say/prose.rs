@@ -82,6 +82,10 @@ impl Prose {
         if is_mark(line.trim()) {
             behind = rest.trim_start();
         }
+        // The rest of an answer whose brackets are wrong is shown to nobody.
+        if behind.starts_with([',', '}', ']', ':']) {
+            return None;
+        }
         let texts: Vec<&str> = [before, behind].into_iter().filter(|text| !text.is_empty()).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }

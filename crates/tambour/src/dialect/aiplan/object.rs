@@ -117,9 +117,8 @@ impl PlanObject {
                     self.top_key(text, place.get());
                     let least = if self.beside_prose { LEAST } else { 1 };
                     self.likely |= self.places.fields() >= least;
-                    if self.likely && !self.early.is_empty() {
-                        let early = std::mem::take(&mut self.early);
-                        self.tell(&early, (thought, *answered), out);
+                    if self.likely {
+                        self.tell_early((thought, *answered), out);
                     }
                 }
                 // In an object under a key, or in a list.
@@ -200,6 +199,14 @@ impl PlanObject {
         if checked.valid && checked.from_value && !self.sent {
             self.held.clear();
             self.hold(checked.plan["direct_response"].as_str().unwrap_or_default());
+        }
+    }
+
+    /// The thought so far, of an object that is a plan after all.
+    pub(super) fn tell_early(&mut self, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
+        let early = std::mem::take(&mut self.early);
+        if !early.is_empty() {
+            self.tell(&early, (thought, answered), out);
         }
     }
 

@@ -290,7 +290,10 @@ impl Plans {
             self.outside.prose();
         }
         let begins = object.places.may_begin() || object.places.fields() > 0;
-        self.cut |= end.closed_by_us && is_object && begins;
+        if end.closed_by_us && is_object && begins {
+            self.cut = true;
+            object.tell_early((&mut self.thought, self.answered), out);
+        }
         let mut checked = match built {
             Some(built) => judge(built, &mut object, &self.options),
             None => {
@@ -311,7 +314,7 @@ impl Plans {
             object.release(&self.options, &mut self.answered, out);
         }
         let unsent = match object.allowed {
-            Some(true) if !object.sent => std::mem::take(&mut object.held),
+            Some(true) if !object.sent && !object.held.is_empty() => std::mem::take(&mut object.held),
             _ if checked.valid || object.sent => String::new(),
             _ => checked.answer(),
         };

@@ -106,7 +106,7 @@ rules! {
         "A plan stands by itself, in no list, and under no key. A list with nothing else is taken off, and so is one of the keys `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` and `result`.",
         broken fenced!("{\"plan\":", chat!(), "}"), correct CHAT;
     PLAN_UNUSED = "plan_unused" ["P-017"] Info "A plan can be used.",
-        broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", "[]")), correct CHAT;
+        broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", check!())), correct CHAT;
     FIELD_UNKNOWN = "field_unknown" ["P-029", "R-35"] Info "A plan has no other fields.",
         broken fenced!(chat!(",\"confidence\":0.9")), correct CHAT;
     THOUGHT_EMPTY = "thought_empty" ["P-004", "R-09"] Must "`thought` is not blank.",
