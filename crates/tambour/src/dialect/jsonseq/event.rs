@@ -391,11 +391,8 @@ impl Fields<'_> {
             }
             texts = self.texts(&OTHERS);
         }
-        let (own, key) = match texts[..] {
-            [text] => text,
-            // Several may be meant.
-            _ => return,
-        };
+        // Of several it is not known which is meant.
+        let [(own, key)] = texts[..] else { return };
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
