@@ -13,10 +13,12 @@ type LongTextProps = {
   /** Name of the file when it is downloaded. */
   fileName?: string;
   maxHeight?: number | string;
+  /** No frame, where the text stands in one already. */
+  bare?: boolean;
 };
 
 /** Plain text of any length: a long one is shown in parts, and can be downloaded as a whole. */
-export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh" }: LongTextProps) {
+export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh", bare = false }: LongTextProps) {
   const t = useText(common);
   const format = useFormat();
   const starts = useMemo(() => partStarts(text), [text]);
@@ -24,7 +26,7 @@ export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh
   const part = Math.min(chosen, starts.length - 1);
   const shown = text.slice(starts[part], starts[part + 1]);
   return (
-    <div className={styles["text"]}>
+    <div className={bare ? `${styles["text"] ?? ""} ${styles["bare"] ?? ""}` : styles["text"]}>
       {starts.length > 1 && (
         <div className={styles["bar"]}>
           <Button

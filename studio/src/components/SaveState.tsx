@@ -2,6 +2,7 @@ import { CheckCircleOutlined, CloudOutlined, EditOutlined, LoadingOutlined, Warn
 import { Button } from "antd";
 import { common } from "../i18n/texts/common.ts";
 import { useText } from "../i18n/useText.ts";
+import styles from "./SaveState.module.css";
 import { type DebouncedSave } from "./useDebouncedSave.ts";
 
 /** Tells what became of changes, in words. */
@@ -9,7 +10,7 @@ export function SaveState({ save }: { save: Pick<DebouncedSave<never>, "state" |
   const t = useText(common);
   const { state, error } = save;
   return (
-    <span role="status" style={{ color: state === "failed" ? "var(--danger)" : "var(--muted)" }}>
+    <span role="status" className={state === "failed" ? `${styles["state"] ?? ""} ${styles["failed"] ?? ""}` : styles["state"]}>
       {state === "saved" && <CheckCircleOutlined aria-hidden="true" />}
       {state === "unsaved" && <EditOutlined aria-hidden="true" />}
       {state === "saving" && <LoadingOutlined aria-hidden="true" />}

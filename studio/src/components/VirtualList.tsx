@@ -11,6 +11,8 @@ type VirtualListProps = {
   /** Guess at the height of a row; rows are measured. */
   rowHeight?: number;
   height: number | string;
+  /** Rows that need less than the height make the list as low as they are. */
+  fit?: boolean;
   /** With a handler the rows can be chosen, by pointer, arrows, Home, End and page keys. */
   onSelect?: (index: number) => void;
   selected?: number | null;
@@ -22,7 +24,7 @@ type VirtualListProps = {
 
 /** A list of any length: only rows in view are in the page. */
 export function VirtualList(props: VirtualListProps) {
-  const { label, count, row, keyOf, rowHeight = 40, height, onSelect, selected = null, onEnd, follow = false } = props;
+  const { label, count, row, keyOf, rowHeight = 40, height, fit = false, onSelect, selected = null, onEnd, follow = false } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
@@ -76,7 +78,7 @@ export function VirtualList(props: VirtualListProps) {
     <div
       ref={box}
       className={styles["box"]}
-      style={{ height }}
+      style={fit ? { maxHeight: height } : { height }}
       role={choosable ? "listbox" : "list"}
       aria-label={label}
       aria-activedescendant={choosable && selected !== null ? rowId(selected) : undefined}

@@ -49,6 +49,7 @@ export const screens: Screen[] = [
       await page.getByRole("button", { name: /Fill in an example|填入示例/ }).click();
       await page.getByRole("button", { name: /(Migrate|迁移)$/ }).click();
       await page.getByRole("heading", { name: /What changed|变化/ }).waitFor();
+      await page.locator(".cm-mergeView").waitFor();
     },
   },
 ];

@@ -14,6 +14,7 @@ async function make(studio: Studio, name: string, file: string): Promise<string>
   return (made as { script_id: string }).script_id;
 }
 
+let merges = 0;
 const ACTION = "sessions[0].phases[0].steps[0].actions[0]";
 
 const at = (name: string, file: string, node: string) => async (studio: Studio) =>
@@ -51,5 +52,32 @@ export const screens: Screen[] = [
     name: "scripts-tree",
     path: at("Fitness coach", "fitness-coach", "sessions[0]"),
     act: async (page) => page.getByRole("tree").waitFor(),
+  },
+  {
+    name: "scripts-english",
+    path: at("Requirements interview", "requirements-interview", "sessions[0].phases[1].steps[0].actions[1]"),
+    act: async (page) => {
+      await page.locator(".cm-content").waitFor({ state: "attached" });
+      await page.getByRole("treeitem").nth(3).waitFor({ state: "attached" });
+    },
+  },
+  {
+    name: "scripts-merge",
+    path: "/scripts",
+    // Another tab saves while this one is written in.
+    act: async (page, studio) => {
+      merges += 1;
+      await page.goto(await at(`ABC模型介绍 ${merges}`, "abc-model", ACTION)(studio));
+      await page.locator(".cm-content").waitFor({ state: "attached" });
+      await showForm(page);
+      const content = page.getByLabel(/^(?:讲解内容|Content)$/);
+      await content.waitFor();
+      const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+      const theirs = example("abc-model").replace("max_rounds: 5", "max_rounds: 8").replace("情绪", "情绪和行为");
+      await studio.request("PUT", `/api/v1/scripts/${id}?draft=true`, { yaml: theirs });
+      await content.fill((await content.inputValue()).replace("情绪", "感受"));
+      await page.getByRole("radiogroup", { name: /^(?:Difference|差异) 1$/ }).waitFor();
+    },
+    allow: [/status of 412/],
   },
 ];

@@ -19,7 +19,7 @@ try {
     const path = await pathOf(screen, studio);
     for (const language of ["zh", "en"] as const) {
       for (const theme of ["light", "dark"] as const) {
-        for (const width of [1280, 390]) {
+        for (const width of [1440, 768, 390]) {
           const look = { language, theme, width, height: width === 390 ? 844 : 900, allow: [/./] };
           await withPage(browser, studio, look, async (page) => {
             await page.goto(path);

@@ -157,6 +157,7 @@ export const conversations = defineTexts({
     zh: "设置后，结果不符合模式的操作会被拒绝。",
     en: "With a schema, an operation whose result violates it is refused.",
   },
+  schemaNone: { zh: "目前没有设置，下面是一个起点。", en: "None is set yet; this is a beginning." },
   schemaSave: { zh: "保存模式", en: "Save the schema" },
   schemaRemove: { zh: "移除模式", en: "Remove the schema" },
   schemaSaved: { zh: "模式已保存", en: "The schema was saved" },

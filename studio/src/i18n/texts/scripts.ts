@@ -102,6 +102,7 @@ export const scripts = defineTexts({
   changeNumber: { zh: "差异 {number}", en: "Difference {number}" },
   sameLines: { zh: "{count} 行相同", en: "{count} {count:line|lines} the same" },
   nothing: { zh: "（无）", en: "(nothing)" },
+  blank: { zh: "（{count} 个空行）", en: "({count} blank {count:line|lines})" },
   result: { zh: "合并结果", en: "Result" },
   choicesOpen: { zh: "还有 {count} 处差异未选择", en: "{count} {count:difference|differences} to choose" },
   saveMerged: { zh: "保存合并结果", en: "Save the result" },

@@ -44,7 +44,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
 
   return (
     <Content loading={state.loading && state.data === null} error={state.error} onRetry={state.reload}>
-      <p className={styles["hint"]}>{t("schemaHint")}</p>
+      <p className={styles["hint"]}>{t("schemaHint")} {state.data !== null && schema === null && t("schemaNone")}</p>
       <CodeEditor label={t("schema")} language="json" value={text} onChange={setDraft} height="min(50vh, 480px)" />
       <div className={styles["actions"]}>
         <Button

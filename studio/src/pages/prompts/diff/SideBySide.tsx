@@ -13,7 +13,7 @@ export function SideBySide(props: MergeProps) {
         <span>{props.beforeLabel}</span>
         <span>{props.afterLabel}</span>
       </div>
-      <Suspense fallback={<Skeleton active paragraph={{ rows: 6 }} title={false} />}>
+      <Suspense fallback={<Skeleton className={styles["waiting"] ?? ""} active paragraph={{ rows: 6 }} title={false} />}>
         <Merge {...props} />
       </Suspense>
     </div>

@@ -37,6 +37,7 @@ export function Entries({ entries }: { entries: readonly LoreEntry[] }) {
           count={shown.length}
           rowHeight={140}
           height="min(65vh, 640px)"
+          fit
           row={(index) => {
             const entry = shown[index];
             return entry === undefined ? null : <Entry entry={entry} />;
@@ -51,6 +52,7 @@ function Entry({ entry }: { entry: LoreEntry }) {
   const t = useText(imports);
   const format = useFormat();
   const place = usePlace(entry);
+  const logic = useLogic(entry);
   const { title, keys, secondary_keys: secondary, constant, enabled, regex, content, selective } = entry;
   return (
     <article className={styles["entry"]}>
@@ -62,7 +64,7 @@ function Entry({ entry }: { entry: LoreEntry }) {
       </div>
       {keys.length > 0 && <Keys label={t("keys")} keys={keys} />}
       {selective && secondary.length > 0 && (
-        <Keys label={t("secondary", { logic: entry.logic.replace("_", " ") })} keys={secondary} />
+        <Keys label={t("secondary", { logic })} keys={secondary} />
       )}
       <div className={styles["meta"]}>
         <span>{t("position", { place })}</span>
@@ -72,7 +74,7 @@ function Entry({ entry }: { entry: LoreEntry }) {
         {entry.cooldown > 0 && <span>{t("cooldown", { count: entry.cooldown })}</span>}
         {entry.delay > 0 && <span>{t("delay", { count: entry.delay })}</span>}
       </div>
-      <LongText text={content} label={t("content")} maxHeight={180} />
+      <LongText text={content} label={t("content")} maxHeight={180} bare />
     </article>
   );
 }
@@ -88,6 +90,19 @@ function Keys({ label, keys }: { label: string; keys: readonly string[] }) {
       ))}
     </div>
   );
+}
+
+function useLogic({ logic }: LoreEntry): string {
+  const t = useText(imports);
+  switch (logic) {
+    case "and_any":
+    case "and_all":
+    case "not_any":
+    case "not_all":
+      return t(logic);
+    default:
+      return logic;
+  }
 }
 
 function usePlace({ position, depth, role, outlet }: LoreEntry): string {

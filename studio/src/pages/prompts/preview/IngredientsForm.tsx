@@ -207,6 +207,7 @@ function History({ history, onChange }: HistoryProps) {
         </div>
       ))}
       <Button
+        className={styles["add"] ?? ""}
         type="dashed"
         size="small"
         icon={<PlusOutlined />}

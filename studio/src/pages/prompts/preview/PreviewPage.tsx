@@ -1,6 +1,7 @@
 import { PlayCircleOutlined } from "@ant-design/icons";
 import { Alert, Button } from "antd";
-import { useEffect, useEffectEvent, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { useNavigate, useSearchParams } from "react-router";
 import { ApiError, isAbort } from "../../../api/errors.ts";
 import { type Diagnostic } from "../../../components/CodeEditor.tsx";
@@ -26,6 +27,7 @@ export function Component() {
   const [typed, setTyped] = useState(() => ({ ...keptIngredients(), skein: keptSkein() }));
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const result = useRef<HTMLDivElement>(null);
   const given: Ingredients = {
     ...typed,
     card: params.get("card"),
@@ -50,8 +52,13 @@ export function Component() {
 
   async function render(): Promise<void> {
     setBusy(true);
-    setOutcome(await outcomeOf(given));
-    setBusy(false);
+    const told = await outcomeOf(given);
+    flushSync(() => {
+      setOutcome(told);
+      setBusy(false);
+    });
+    // In one column what came of it is out of sight, below the form.
+    if (window.matchMedia("(max-width: 1000px)").matches) result.current?.scrollIntoView();
   }
 
   // An address that names a card or a book shows its prompt at once.
@@ -94,7 +101,7 @@ export function Component() {
             </Button>
           </div>
         </form>
-        <div className={styles["result"]}>
+        <div ref={result} className={styles["result"]}>
           {outcome === null && (
             <EmptyState
               title={t("nothingYet")}

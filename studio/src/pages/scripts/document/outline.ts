@@ -97,13 +97,15 @@ function nodeOf(parsed: Parsed, map: Node, path: Path, level: number): OutlineNo
 }
 
 /** The first words of what an action says or asks. */
-function summaryOf(map: Node, { document }: Parsed): string {
+function summaryOf(map: Node, parsed: Parsed): string {
   if (!isMap(map)) return "";
   for (const key of ["content", "ai_say", "question", "prompt", "title", "skill", "src"]) {
-    const value: unknown = pairOf(map, key)?.value?.toJS(document);
+    const value: unknown = pairOf(map, key)?.value?.toJS(parsed.document);
     if (typeof value === "string" && value.trim() !== "") return value.trim().split("\n")[0]?.slice(0, 80) ?? "";
   }
-  return "";
+  // A form has its title within it.
+  const form = pairOf(map, "form")?.value;
+  return isMap(form) ? summaryOf(form, parsed) : "";
 }
 
 /** All parts, from top to bottom. */

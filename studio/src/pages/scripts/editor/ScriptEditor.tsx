@@ -104,9 +104,11 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   }
 
   const save = { state: now.state, error: now.error, flush: session.flush };
+  const theirs = now.conflict?.theirs ?? null;
   const actions = (
     <>
-      <SaveState save={save} />
+      {/* The merge says itself why nothing was saved. */}
+      {theirs === null && <SaveState save={save} />}
       <Button icon={<UndoOutlined aria-hidden="true" />} aria-label={t("undo")} disabled={!now.canUndo} onClick={() => session.undo()} />
       <Button icon={<RedoOutlined aria-hidden="true" />} aria-label={t("redo")} disabled={!now.canRedo} onClick={() => session.redo()} />
       <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
@@ -123,7 +125,6 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     </>
   );
 
-  const theirs = now.conflict?.theirs ?? null;
   return (
     <Page
       wide

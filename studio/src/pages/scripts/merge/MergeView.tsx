@@ -3,7 +3,7 @@ import { useState } from "react";
 import { YamlEditor } from "../../../components/CodeEditor.tsx";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
-import { linesOf } from "./lines.ts";
+import { indentOf, linesOf } from "./lines.ts";
 import { type Choice, type Hunk, hunksOf, merged } from "./merge.ts";
 import styles from "./MergeView.module.css";
 
@@ -71,6 +71,7 @@ type DifferenceProps = {
 function Difference({ number, hunk, onChoose }: DifferenceProps) {
   const t = useText(scripts);
   const label = t("changeNumber", { number });
+  const indent = indentOf([hunk.mine, hunk.theirs]);
   return (
     <div className={styles["change"]}>
       <div className={styles["choice"]}>
@@ -87,19 +88,25 @@ function Difference({ number, hunk, onChoose }: DifferenceProps) {
         />
       </div>
       <div className={styles["sides"]}>
-        <Side name={t("mine")} text={hunk.mine} chosen={hunk.choice === "mine" || hunk.choice === "both"} />
-        <Side name={t("theirs")} text={hunk.theirs} chosen={hunk.choice === "theirs" || hunk.choice === "both"} />
+        <Side name={t("mine")} text={hunk.mine} indent={indent} chosen={hunk.choice === "mine" || hunk.choice === "both"} />
+        <Side name={t("theirs")} text={hunk.theirs} indent={indent} chosen={hunk.choice === "theirs" || hunk.choice === "both"} />
       </div>
     </div>
   );
 }
 
-function Side({ name, text, chosen }: { name: string; text: string; chosen: boolean }) {
+type SideProps = { name: string; text: string; indent: number; chosen: boolean };
+
+function Side({ name, text, indent, chosen }: SideProps) {
   const t = useText(scripts);
   return (
     <figure className={`${styles["side"] ?? ""} ${chosen ? (styles["chosen"] ?? "") : ""}`}>
       <figcaption>{name}</figcaption>
-      <pre>{text === "" ? t("nothing") : text}</pre>
+      {text.trim() === "" ? (
+        <p className={styles["same"]}>{text === "" ? t("nothing") : t("blank", { count: linesOf(text).length })}</p>
+      ) : (
+        <pre>{linesOf(text).map((line) => (line.trim() === "" ? "\n" : line.slice(indent)))}</pre>
+      )}
     </figure>
   );
 }

@@ -1,6 +1,12 @@
 /** Lines with their breaks. */
 export const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 
+/** Spaces that every line of some texts begins with; blank lines do not count. */
+export function indentOf(texts: readonly string[]): number {
+  const lines = texts.flatMap(linesOf).filter((line) => line.trim() !== "");
+  return lines.length === 0 ? 0 : Math.min(...lines.map((line) => line.search(/[^ ]/)));
+}
+
 /** Lines that two texts have in common, as pairs of their numbers in order. */
 export function commonLines(a: readonly string[], b: readonly string[]): [number, number][] {
   let start = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonLines, linesOf } from "./lines.ts";
+import { commonLines, indentOf, linesOf } from "./lines.ts";
 import { type Choice, hunksOf, merged } from "./merge.ts";
 
 const chosen = (mine: string, theirs: string, base: string | null, choice: Choice | null = null) =>
@@ -38,4 +38,9 @@ describe("a merge", () => {
     const pairs = commonLines(linesOf("a\nb\nc\n"), linesOf("b\nx\nc\n"));
     expect(pairs).toEqual([[1, 0], [2, 2]]);
   });
+});
+
+it("two sides lose the indent that they share, blank lines or not", () => {
+  expect(indentOf(["    a\n\n      b\n", "      c\n"])).toBe(4);
+  expect(indentOf(["\n", ""])).toBe(0);
 });

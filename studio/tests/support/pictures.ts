@@ -1,0 +1,55 @@
+/** `npm run pictures [-- FOLDER]`: the pictures of the studio that the README shows, into `docs/pictures/`. */
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Page } from "playwright-core";
+import { openBrowser, settled, withPage } from "./browser.ts";
+import { allScreens, pathOf } from "./screens.ts";
+import { Studio } from "./server.ts";
+
+/** Bytes that a picture of the README may have. */
+const MOST = 250_000;
+
+type Picture = {
+  file: string;
+  /** A screen of `tests/screens`. */
+  screen: string;
+  /** What is done on the page behind what the screen does itself. */
+  act?: (page: Page) => Promise<void>;
+};
+
+const PICTURES: readonly Picture[] = [
+  { file: "studio-script.png", screen: "scripts-english" },
+  {
+    file: "studio-live.png",
+    screen: "live-message",
+    // What the server has to say about the reply goes away by itself.
+    act: async (page) => page.locator(".ant-message-notice").first().waitFor({ state: "detached" }),
+  },
+];
+
+const folder = process.argv[2] ?? join(import.meta.dirname, "../../../docs/pictures");
+mkdirSync(folder, { recursive: true });
+const screens = await allScreens();
+const studio = await Studio.start();
+await studio.request("PUT", "/api/v1/settings", { text_language: "en" });
+const browser = await openBrowser();
+try {
+  for (const { file, screen: name, act } of PICTURES) {
+    const screen = screens.find((one) => one.name === name);
+    if (screen === undefined) throw new Error(`there is no screen ${name}`);
+    const path = await pathOf(screen, studio);
+    await withPage(browser, studio, { language: "en", width: 1360, height: 860 }, async (page) => {
+      await page.goto(path);
+      await settled(page);
+      await screen.act?.(page, studio);
+      await act?.(page);
+      await page.screenshot({ path: join(folder, file) });
+    });
+    const { size } = statSync(join(folder, file));
+    if (size > MOST) throw new Error(`${file} has ${size} bytes, at most ${MOST}`);
+    console.log(`${file}: ${Math.round(size / 1000)} kB`);
+  }
+} finally {
+  await browser.close();
+  await studio.stop();
+}
