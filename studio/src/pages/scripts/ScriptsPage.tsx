@@ -128,7 +128,7 @@ function NewScript({ onClose }: { onClose: () => void }) {
     try {
       const body = { name: name.trim(), yaml: emptyScript(name.trim()) };
       const { data } = await api.post("/api/v1/scripts", body, { query: { draft: true } });
-      await navigate(`/scripts/${encodeURIComponent(data.script_id)}`);
+      await navigate(`/scripts/${encodeURIComponent(data.script_id)}?node=${encodeURIComponent("sessions[0]")}`);
     } catch (error) {
       if (error instanceof ApiError) setRefused(error);
       setBusy(false);

@@ -20,7 +20,8 @@ export function Findings({ findings, onGo }: { findings: readonly ScriptFinding[
         <VirtualList
           label={t("findings")}
           count={findings.length}
-          height={Math.min(180, findings.length * 46 + 2)}
+          height={240}
+          fit
           rowHeight={45}
           row={(index) => {
             const finding = findings[index];
