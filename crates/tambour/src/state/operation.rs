@@ -269,10 +269,11 @@ impl Operation {
     }
 
     /// The operation, refused for a reason that lies in how it was written. Its value, which may not be the one that was
-    /// meant, is left out, so that nobody carries it out. One that is refused already keeps its reason.
+    /// meant, is left out, so that nobody carries it out. One that is refused already keeps its reason, but for the type of that value.
     #[must_use]
     pub fn refuse(mut self, reason: Reason, message: impl Into<String>) -> Operation {
-        if self.read.is_ok() {
+        let mismatch = |refusal: &Refusal| refusal.reason == Reason::OperationTypeMismatch;
+        if self.read.as_ref().err().is_none_or(mismatch) {
             self.read = Err(Refusal::new(reason, message));
             self.refused = Some(reason);
             self.value = None;

@@ -325,7 +325,8 @@ impl Listed<'_> {
         let doubts = &json.doubts;
         let own = doubts.iter().filter(|one| one.path.starts_with(&self.path)).find(refuses);
         let Some(doubt) = own.or_else(|| doubts.within(&self.path).filter(refuses)) else { return operation };
-        if operation.refusal().is_some() {
+        // That a guessed value is of the wrong type is the guess's fault.
+        if operation.refusal().is_some_and(|refusal| refusal.reason != Reason::OperationTypeMismatch) {
             return operation;
         }
         if doubt.doubt == Doubt::Range {
