@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
             Ok(server) => server.reloading(move || reload.config()),
             // As wrong as a flag that is not known.
             Err(StartError::Config(error)) => return Err(error.into()),
+            Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
             Err(error) => {
                 output::complain(&error.to_string());
                 return Ok(Outcome::Refused);

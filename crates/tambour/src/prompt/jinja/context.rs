@@ -24,6 +24,26 @@ pub struct Context {
     pub(super) described: Value,
 }
 
+/// The content of a message as a text, or `null` if it has none; parts of content are joined by blank lines. `None`: it holds what
+/// is no text.
+fn content_text(content: &mut Value) -> Option<Value> {
+    let text = |part: &Value| match part {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(part) if part.get("type").is_none_or(|kind| kind == "text") => {
+            part.get("text")?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    match content {
+        Value::Null | Value::String(_) => Some(content.take()),
+        Value::Array(parts) => {
+            let texts: Vec<String> = parts.iter().map(text).collect::<Option<_>>()?;
+            Some(texts.join("\n\n").into())
+        }
+        _ => None,
+    }
+}
+
 impl Context {
     /// Reads a context: one JSON object, in the form of a context file.
     ///
@@ -43,6 +63,17 @@ impl Context {
     /// As [`Context::from_json`].
     pub fn new(mut values: Map<String, Value>) -> Result<Context> {
         values.values_mut().for_each(clean);
+        for key in ["history", "context", "display_context"] {
+            let messages = values.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+            for (at, message) in messages.enumerate() {
+                let Some(content) = message.get_mut("content") else { continue };
+                let text = content_text(content).ok_or_else(|| {
+                    let form = "a text, or a list of parts of `type` `text`";
+                    Error::invalid(format!("`{key}[{at}].content` of a context is {form}"))
+                })?;
+                *content = text;
+            }
+        }
         let wrong = |key: &str, form: &str| Error::invalid(format!("`{key}` of a context is {form}"));
         let shape = |key: &str, form: &str, fits: fn(&Value) -> bool| match values.get(key) {
             Some(value) if !value.is_null() && !fits(value) => Err(wrong(key, form)),

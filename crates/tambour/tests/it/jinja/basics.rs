@@ -212,6 +212,8 @@ fn a_context_of_another_shape_says_which_key() {
         (json!({"user": 1}), "`user`"),
         (json!({"state": []}), "`state`"),
         (json!({"history": {}}), "`history`"),
+        (json!({"history": ["a", {"content": 1}]}), "`history[1].content`"),
+        (json!({"context": [{"content": [{"type": "image_url"}]}]}), "`context[0].content`"),
         (json!({"group": [1]}), "`group`"),
         (json!({"now": "soon"}), "`now`"),
         (json!({"now": 5}), "`now`"),
@@ -222,6 +224,14 @@ fn a_context_of_another_shape_says_which_key() {
     }
     let deep = (0..200).fold(json!(1), |value, _| json!([value]));
     assert!(Context::from_json(&json!({"x": deep})).is_err());
+}
+
+#[test]
+fn parts_of_content_are_the_text_of_a_message() {
+    let parts = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
+    let history = json!([{"role": "user", "content": parts}, {"role": "assistant", "content": null}]);
+    let (text, _) = run(Mode::Strict, &json!({"history": history}), "{{ history[0].content }}");
+    assert_eq!(text.expect("it renders"), "one\n\ntwo");
 }
 
 #[test]
