@@ -2,13 +2,13 @@
 //!
 //! Owners take turns: what one asks for waits in that one's own line, of which only the first few stand in the line of all.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::by_owner::ByOwner;
 use crate::http::problem::Problem;
 
 /// Bytes of a request from which on its work is done here; less is done sooner than handed over.
@@ -22,7 +22,7 @@ pub(crate) struct Aside {
     all: Arc<Semaphore>,
     /// Turns of one owner at a time.
     each: usize,
-    lines: Mutex<HashMap<String, Weak<Line>>>,
+    lines: ByOwner<Line>,
 }
 
 /// The line of one owner.
@@ -48,7 +48,7 @@ impl Aside {
     }
 
     fn of(turns: usize) -> Aside {
-        Aside { all: Arc::new(Semaphore::new(turns)), each: turns.div_ceil(2), lines: Mutex::default() }
+        Aside { all: Arc::new(Semaphore::new(turns)), each: turns.div_ceil(2), lines: ByOwner::default() }
     }
 
     /// Does the work when it is its owner's turn. Nobody waits for it any more when the caller has gone; what has not begun then is not
@@ -88,21 +88,10 @@ impl Aside {
     }
 
     fn line(&self, owner: &str) -> Arc<Line> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(owner).and_then(Weak::upgrade) {
-            return line;
-        }
-        // Those that are over are in the way of nobody, but in memory.
-        if lines.len() == lines.capacity() {
-            lines.retain(|_, line| line.strong_count() > 0);
-        }
-        let line = Line {
+        self.lines.get(owner, || Line {
             turns: Arc::new(Semaphore::new(self.each)),
             places: Arc::new(Semaphore::new(WAITING + self.each)),
-        };
-        let line = Arc::new(line);
-        lines.insert(owner.to_owned(), Arc::downgrade(&line));
-        line
+        })
     }
 }
 

@@ -4,6 +4,7 @@ mod apart;
 mod app;
 mod aside;
 mod ask;
+mod by_owner;
 pub mod config;
 mod connection;
 mod data_folder;

@@ -2,8 +2,7 @@
 //!
 //! Rooms are apart by size, so that small requests never wait behind large ones, and of each room one owner has half at most.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -11,11 +10,12 @@ use tambour::lex::weight::Weight;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use crate::by_owner::ByOwner;
 use crate::http::problem::Problem;
 
 /// Bytes that are counted as one.
 const UNIT: usize = 1 << 10;
-/// How long a request waits for room.
+/// Longest wait of a request for room.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Seconds after which it may come again.
 const AGAIN: u64 = 5;
@@ -46,7 +46,7 @@ struct Room {
     all: Arc<Semaphore>,
     /// Units of one owner.
     each: usize,
-    shares: Mutex<HashMap<String, Weak<Semaphore>>>,
+    shares: ByOwner<Semaphore>,
 }
 
 /// A part of a room, taken as long as this lasts.
@@ -58,7 +58,7 @@ pub(crate) struct Taken {
     _share: Arc<Semaphore>,
 }
 
-/// What a request takes while it is worked at; whatever carries it may give it back.
+/// Memory of a request while it is worked at; the one that carries it may give it back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hold {
     taken: Arc<Mutex<Vec<Taken>>>,
@@ -140,7 +140,7 @@ impl Memory {
 impl Room {
     fn new(bytes: usize) -> Room {
         let units = bytes / UNIT;
-        Room { all: Arc::new(Semaphore::new(units)), each: units / 2, shares: Mutex::default() }
+        Room { all: Arc::new(Semaphore::new(units)), each: units / 2, shares: ByOwner::default() }
     }
 
     /// Units for so many bytes; no more than one owner has, so that what is larger comes alone.
@@ -173,17 +173,7 @@ impl Room {
     }
 
     fn share(&self, owner: &str) -> Arc<Semaphore> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(owner).and_then(Weak::upgrade) {
-            return share;
-        }
-        // Those that are over are in the way of nobody, but in memory.
-        if shares.len() == shares.capacity() {
-            shares.retain(|_, share| share.strong_count() > 0);
-        }
-        let share = Arc::new(Semaphore::new(self.each));
-        shares.insert(owner.to_owned(), Arc::downgrade(&share));
-        share
+        self.shares.get(owner, || Semaphore::new(self.each))
     }
 }
 

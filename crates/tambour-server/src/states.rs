@@ -111,7 +111,7 @@ pub(crate) async fn change(
     atomic: bool,
 ) -> Result<Changed, Problem> {
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
-    // What nobody waits for is not applied; what has been applied is stored.
+    // Operations that nobody waits for are not applied; those that have been applied are stored.
     let ended = EndFlag::default();
     let gone = Arc::clone(&ended.0);
     app.undisturbed(async move {

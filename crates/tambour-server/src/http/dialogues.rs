@@ -400,7 +400,7 @@ pub(super) async fn one_turn(
         ..MessageRow::default()
     };
     let (begins, _) = oneshot::channel();
-    // What an input is made of is small; others may come while it waits for its model.
+    // The values of an input are small; others may come while it waits for its model.
     caller.hold.release();
     let (work, caller) = (app.clone(), caller.clone());
     let run = app.runs.spawn(async move {

@@ -156,7 +156,7 @@ fn member(file: NewFile) -> Result<File, Problem> {
 /// Reads all files, or tells what is wrong with each that is broken.
 fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
     let mut limits = ImportLimits::default();
-    // What files take, they take together.
+    // The files share one budget.
     limits.patterns /= files.len().max(1);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for file in files {

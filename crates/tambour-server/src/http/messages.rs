@@ -106,7 +106,7 @@ pub(super) async fn regenerate(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let old = owned(&app, &caller, &id).await?;
-    // What was asked for is read into values again.
+    // The request is read into values again.
     let weight = in_place(|| weigh(old.request.as_bytes()));
     let work = app.memory.work(&caller.owner, memory::worked(weight.bytes)).await?;
     let caller = Caller { hold: Hold::new(&weight, [work]), ..caller };

@@ -36,7 +36,7 @@ pub(super) struct State {
     written: usize,
     checkpoint: mpsc::Sender<()>,
     overdue: Arc<AtomicBool>,
-    /// How far the journal was at the last commit.
+    /// Reach of the journal at the last commit.
     marked: Extents,
 }
 
@@ -114,7 +114,7 @@ impl State {
         group.extents = self.shared.journal.extents();
     }
 
-    /// Whether the journal has grown since the last commit.
+    /// Tells a journal that has grown since the last commit.
     pub(super) fn is_behind(&self) -> bool {
         self.shared.journal.extents() != self.marked
     }

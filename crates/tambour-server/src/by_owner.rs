@@ -1,0 +1,48 @@
+//! One value for each owner, made when it is first asked for, and gone when nobody holds it any more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The values that are held.
+pub(crate) struct ByOwner<T> {
+    held: Mutex<HashMap<String, Weak<T>>>,
+}
+
+impl<T> Default for ByOwner<T> {
+    fn default() -> ByOwner<T> {
+        ByOwner { held: Mutex::default() }
+    }
+}
+
+impl<T> ByOwner<T> {
+    /// The value of an owner.
+    pub(crate) fn get(&self, owner: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = held.get(owner).and_then(Weak::upgrade) {
+            return value;
+        }
+        // Those that are over are in the way of nobody, but in memory.
+        if held.len() == held.capacity() {
+            held.retain(|_, value| value.strong_count() > 0);
+        }
+        let value = Arc::new(make());
+        held.insert(owner.to_owned(), Arc::downgrade(&value));
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_anew_when_nobody_holds_it() {
+        let values = ByOwner::default();
+        let first = values.get("a", || 1);
+        assert_eq!((*values.get("a", || 2), *values.get("b", || 3)), (1, 3));
+        drop(first);
+        assert_eq!(*values.get("a", || 4), 4);
+        (0..1000).for_each(|at| drop(values.get(&at.to_string(), || at)));
+        assert!(values.held.lock().unwrap().len() < 100);
+    }
+}
