@@ -173,11 +173,11 @@ impl<'a> Standing<'a> {
         Standing { at, inside: None }
     }
 
-    /// The field called `name`.
-    pub(super) fn under(stands: &'a Stands, name: &str) -> Standing<'a> {
-        match stands.get(&[name]) {
+    /// The field with this path of keys.
+    pub(super) fn under(stands: &'a Stands, path: &[&str]) -> Standing<'a> {
+        match stands.get(path) {
             Some(member) => Standing::of(stands, member),
-            None => Standing::at(stands.near(&[name]).0),
+            None => Standing::at(stands.near(path).0),
         }
     }
 

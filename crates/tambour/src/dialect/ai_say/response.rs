@@ -68,12 +68,14 @@ impl Beside<'_> {
         if how == How::Own {
             return;
         }
+        let first = self.stands.within(response).find(|member| member.holds(at.offset));
+        // In an object under another key that key is not used either.
+        let own = own.filter(|key| first.is_none_or(|first| first.stand.0 == key.stand.0));
         if let Some(key) = own {
             let report = Report::new(rules::FIELD_TYPE, at, key.stand.1, "the message is a list");
             return reports.push(report.repaired("its texts are taken"));
         }
         let message = "the message stands under another key than the role";
-        let first = self.stands.within(response).find(|member| member.holds(at.offset));
         let key = self.stands.around(at.offset).filter(|key| key.stand.0 == at);
         let (start, end, repair) = match (first, key) {
             (Some(first), Some(key)) => {

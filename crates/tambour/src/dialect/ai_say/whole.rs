@@ -175,8 +175,14 @@ impl Answers {
         let message = "the answer stands in an object of its own";
         let report = Report::new(rules::ANSWER_WRAPPED, at, stands.outer_end(), message);
         out.report(report.repaired("left out: what it holds is read alone"));
-        if let Some(response) = inner.get("response").filter(|response| !response.is_null()) {
-            self.take(response, Standing::under(stands, "response"), out);
+        // In an assessment that is not closed before it, it is the response all the same.
+        let lifted = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
+        let (response, path) = match inner.get("response") {
+            Some(response) => (Some(response), ["response"].as_slice()),
+            None => (lifted(), ["assessment", "response"].as_slice()),
+        };
+        if let Some(response) = response.filter(|response| !response.is_null()) {
+            self.take(response, Standing::under(stands, path), out);
         }
         Some(inner)
     }
@@ -203,7 +209,7 @@ impl Answers {
         }
         let report = Report::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
         out.report(report.repaired("read as `response`"));
-        self.take(&response, Standing::under(stands, name), out);
+        self.take(&response, Standing::under(stands, &[name]), out);
         Some((name.to_owned(), response))
     }
 

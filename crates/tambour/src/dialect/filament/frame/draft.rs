@@ -2,9 +2,10 @@
 
 use super::super::block::notice;
 use super::super::call::Waiting;
+use super::super::prose::Prose;
 use super::super::rules;
 use super::super::tags::{Kind, Known};
-use super::{Frame, Mode};
+use super::{Frame, Marks, Mode};
 use crate::dialect::{Intent, Output, called};
 use crate::finding::{Report, clip};
 use crate::lex::markup::{Tag, TagKind};
@@ -18,7 +19,7 @@ pub(super) struct Draft {
     /// The tag or mark, without attributes.
     mark: String,
     /// What may be the end of the thought, if it begins with that.
-    closes: Option<InnerEnd>,
+    closes: Option<DoubtfulEnd>,
     text: String,
     /// Thoughts that were opened in it.
     inner: usize,
@@ -26,7 +27,15 @@ pub(super) struct Draft {
     reads: usize,
 }
 
-/// A mark that may close only a thought within the open one.
+/// A mark that may close only a thought within the open one, and what the reader knew there: what follows may be read again.
+struct DoubtfulEnd {
+    is: InnerEnd,
+    prose: Prose,
+    marks: Marks,
+    remark: bool,
+}
+
+/// What a mark that closes a thought within the open one is if it does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InnerEnd {
     /// Its opening mark began a phase.
@@ -84,7 +93,7 @@ impl Frame {
     }
 
     /// Holds what follows in the thought.
-    fn hold(&mut self, mark: String, closes: Option<InnerEnd>, at: Place) {
+    fn hold(&mut self, mark: String, closes: Option<DoubtfulEnd>, at: Place) {
         self.draft = Some(Draft { at, mark, closes, text: String::new(), inner: 0, reads: self.reads });
     }
 
@@ -123,7 +132,8 @@ impl Frame {
             if !within {
                 self.keep_draft(DraftEnd::Mark, out);
                 self.inner -= 1;
-                self.hold(raw.to_owned(), Some(inner), at);
+                let closes = self.doubtful_end(inner);
+                self.hold(raw.to_owned(), closes, at);
             }
             self.plain(raw, At::from(at), out);
             return false;
@@ -132,6 +142,11 @@ impl Frame {
         self.inner = 0;
         self.keep_draft(DraftEnd::Mark, out);
         true
+    }
+
+    fn doubtful_end(&self, is: InnerEnd) -> Option<DoubtfulEnd> {
+        let Mode::Thought(open) = &self.mode else { return None };
+        Some(DoubtfulEnd { is, prose: self.prose.clone(), marks: open.marks, remark: self.remark })
     }
 
     /// Whether text is held that may be a draft.
@@ -168,7 +183,7 @@ impl Frame {
             return self.read_draft(out);
         }
         let Some(Draft { at, mark, text, closes, .. }) = self.draft.take() else { return };
-        match closes {
+        match closes.map(|closes| closes.is) {
             Some(InnerEnd::Phase) => return self.thinking(&text[mark.len()..], out),
             Some(InnerEnd::Text) => return self.thinking(&text, out),
             None => {}
@@ -192,8 +207,11 @@ impl Frame {
     pub(super) fn read_draft(&mut self, out: &mut dyn Output) {
         let Some(Draft { at, text, reads, closes, .. }) = self.draft.take() else { return };
         self.inner = 0;
-        if closes.is_none() {
-            self.leave(at.offset, out);
+        match (closes, &mut self.mode) {
+            (Some(DoubtfulEnd { prose, marks, remark, .. }), Mode::Thought(open)) => {
+                (self.prose, open.marks, self.remark) = (prose, marks, remark);
+            }
+            _ => self.leave(at.offset, out),
         }
         let before = std::mem::replace(&mut self.reads, reads + 1);
         self.read_again(&text, at, out);
