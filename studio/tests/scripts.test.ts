@@ -353,3 +353,43 @@ test("the list is searched, and fits a narrow screen", async () => {
     await assertAccessible(page);
   });
 });
+
+test("an empty list offers an example, which is run as the draft that it is", async () => {
+  const empty = await Studio.start();
+  try {
+    await withPage(browser, empty, {}, async (page) => {
+      await page.goto("/scripts");
+      await page.getByRole("button", { name: "Start from an example" }).click();
+      await page.getByRole("heading", { level: 1, name: "Example: ABC model" }).waitFor();
+      const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+      const { yaml, published } = await stored(id, empty);
+      assert.equal(yaml, ABC);
+      assert.equal(published, null);
+      await page.getByRole("button", { name: "Run", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("version 1").waitFor();
+      await dialog.getByRole("button", { name: "Begin" }).click();
+      await page.waitForURL(/\/run\/[^?]+$/);
+      const run = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+      const dialogue = (await empty.request("GET", `/api/v1/dialogues/${run}`)) as { script_id: string; version: number };
+      assert.deepEqual([dialogue.script_id, dialogue.version], [id, 1]);
+    });
+  } finally {
+    await empty.stop();
+  }
+});
+
+test("a part that was just added is not told what it lacks", async () => {
+  const id = await make(script(SAY));
+  await withPage(browser, studio, {}, async (page) => {
+    await open(page, id, "sessions[0].phases[0].steps[0]");
+    await page.getByRole("button", { name: "Add action" }).click();
+    const form = page.getByRole("region", { name: "Properties" });
+    await form.getByLabel("Content", { exact: true }).waitFor();
+    const lacks = page.getByRole("region", { name: "Findings" }).getByText("content_required");
+    await lacks.waitFor();
+    assert.equal(await form.getByRole("listitem").count(), 0);
+    await form.getByLabel("Content", { exact: true }).fill("Hi {nobody}");
+    await form.getByRole("listitem").filter({ hasText: "nobody" }).first().waitFor();
+  });
+});

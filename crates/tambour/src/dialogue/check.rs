@@ -16,8 +16,8 @@ use crate::texts::{Language, bilingual};
 
 /// Variables that the machine puts in by itself.
 const OWN: [&str; 2] = ["topic_content", "output_fields"];
-/// Variables that the system's values are read from (S-030, S-031).
-const NAMES: [&str; 2] = ["咨询师名", "用户名"];
+/// Variables that the system's values are read from, with those, which have defaults (S-030, S-031).
+const NAMES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
 /// Names that the content of `ai_say` may have.
 const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
@@ -81,7 +81,6 @@ impl Check<'_> {
     fn session(&mut self, session: &Session, path: &str) {
         // What an action sets is there for those behind it; which come first is not looked at.
         let mut known: BTreeSet<&str> = session.actions().flat_map(assigned).collect();
-        known.extend(NAMES);
         let mut declared: Vec<(String, &Declared)> = Vec::new();
         let of = |path: &str, declare: &'_ [Declared]| -> Vec<String> {
             (0..declare.len()).map(|index| format!("{path}.declare[{index}]")).collect()
@@ -112,7 +111,7 @@ impl Check<'_> {
                     clip(name, 80)
                 );
                 self.add(path, declared.spot, rules::NAME_INVALID, "S-040", message);
-            } else if !self.used.contains(name) && !NAMES.contains(&name.as_str()) {
+            } else if !self.used.contains(name) && NAMES.iter().all(|(read, _)| read != name) {
                 let message = bilingual!(
                     self.language,
                     "变量 `{}` 没有被用到",
@@ -213,13 +212,21 @@ impl Check<'_> {
     ) {
         for name in template.variables(Layer::Script) {
             if !known.contains(name) && !OWN.contains(&name) {
-                let message = bilingual!(
+                let mut message = bilingual!(
                     self.language,
                     "{}用到了 `{{{}}}`，它没有值",
                     "{} uses `{{{}}}`, which has no value",
                     what,
                     clip(name, 80)
                 );
+                if let Some((_, system)) = NAMES.iter().find(|(read, _)| *read == name) {
+                    message.push_str(&bilingual!(
+                        self.language,
+                        "；声明它，或写成 `{}`，它有默认值",
+                        "; declare it, or write `{}`, which has a default",
+                        system
+                    ));
+                }
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
             }
             self.used.insert(name.to_owned());

@@ -95,6 +95,9 @@ export function themeOf(dark: boolean): Extension {
       "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": {
         backgroundColor: dark ? "#2f5f59" : "#bfe3de",
       },
+      ".cm-searchMatch": { backgroundColor: dark ? "#6b5b00" : "#ffe27a", outline: "1px solid var(--warning)" },
+      ".cm-searchMatch-selected": { backgroundColor: dark ? "#a35200" : "#ffb454" },
+      ".cm-selectionMatch": { backgroundColor: dark ? "#4d4a1f" : "#fff0b3" },
       ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)" },
       ".cm-tooltip": { backgroundColor: "var(--surface)", border: "1px solid var(--border)", color: "var(--text)" },
       ".cm-foldPlaceholder": { backgroundColor: "var(--raised)", color: "var(--muted)", border: "none" },

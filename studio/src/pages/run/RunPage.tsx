@@ -23,6 +23,14 @@ const PAGE = 100;
 /** Further pages, and the first one that they follow. */
 type More = { readonly of: object | null; readonly rows: readonly Dialogue[]; readonly hasMore: boolean };
 
+/** An address without what a new run begins with. */
+function withoutStart(address: URLSearchParams): URLSearchParams {
+  const next = new URLSearchParams(address);
+  next.delete("new");
+  next.delete("version");
+  return next;
+}
+
 /** The runs that there are, and the way to a new one. */
 export function Component() {
   const t = useText(run);
@@ -33,6 +41,7 @@ export function Component() {
   const status = params.get("status");
   const words = params.get("q") ?? "";
   const starting = params.has("new");
+  const version = Number.parseInt(params.get("version") ?? "", 10);
   const scripts = useScripts();
   const query = { limit: PAGE, script_id: script, status };
   const first = useResource(`dialogues ${script ?? ""} ${status ?? ""}`, async (signal) => {
@@ -131,7 +140,14 @@ export function Component() {
           }}
         />
       )}
-      {starting && <StartForm scripts={scripts.data ?? []} scriptId={script} onClose={() => set("new", null)} />}
+      {starting && (
+        <StartForm
+          scripts={scripts.data ?? []}
+          scriptId={script}
+          version={Number.isNaN(version) ? null : version}
+          onClose={() => setParams(withoutStart, { replace: true })}
+        />
+      )}
     </Page>
   );
 }

@@ -23,11 +23,13 @@ type StartFormProps = {
   scripts: readonly Script[];
   /** The script that is chosen first. */
   scriptId: string | null;
+  /** The version of that script; the published one if `null`. */
+  version: number | null;
   onClose: () => void;
 };
 
 /** How a run begins: script, session, step, variables, and who answers. */
-export function StartForm({ scripts, scriptId, onClose }: StartFormProps) {
+export function StartForm({ scripts, scriptId, version, onClose }: StartFormProps) {
   const t = useText(run);
   const navigate = useNavigate();
   const [script, setScript] = useState(scriptId ?? scripts[0]?.script_id ?? null);
@@ -41,8 +43,9 @@ export function StartForm({ scripts, scriptId, onClose }: StartFormProps) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
 
-  const text = useResource(script === null ? null : `script ${script}`, async (signal) => {
-    const { data } = await api.get("/api/v1/scripts/{id}", { path: { id: script ?? "" }, signal });
+  const asked = script === scriptId ? version : null;
+  const text = useResource(script === null ? null : `script ${script} ${asked ?? ""}`, async (signal) => {
+    const { data } = await api.get("/api/v1/scripts/{id}", { path: { id: script ?? "" }, query: { version: asked }, signal });
     return (data as { yaml?: string }).yaml ?? "";
   });
   const parsed = useMemo(() => {
@@ -72,6 +75,7 @@ export function StartForm({ scripts, scriptId, onClose }: StartFormProps) {
     try {
       const { data } = await api.post("/api/v1/dialogues", {
         script_id: script,
+        ...(asked === null ? {} : { version: asked }),
         variables: variablesOf(own),
         ...(session === null ? {} : { session }),
         ...(start === null ? {} : { start }),
@@ -104,7 +108,7 @@ export function StartForm({ scripts, scriptId, onClose }: StartFormProps) {
         <Alert type="info" title={t("noScripts")} action={<Link to="/scripts">{t("writeScript")}</Link>} />
       )}
       <Form layout="vertical" component="div">
-        <Form.Item label={t("script")} htmlFor="run-script">
+        <Form.Item label={t("script")} htmlFor="run-script" extra={asked === null ? null : t("version", { version: asked })}>
           <Select
             id="run-script"
             value={script}

@@ -1,5 +1,5 @@
 import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
-import { Button, Form, Input, Modal, Popconfirm, Tag } from "antd";
+import { Button, Form, Input, Modal, Popconfirm, Space, Tag } from "antd";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { api } from "../../api/client.ts";
@@ -23,6 +23,7 @@ export function Component() {
   const [search, setSearch] = useState("");
   const [naming, setNaming] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
+  const navigate = useNavigate();
   const words = search.trim().toLowerCase();
   const rows = (list.data ?? [])
     .filter(({ name = "", script_id: id }) => words === "" || name.toLowerCase().includes(words) || id.includes(words))
@@ -38,10 +39,27 @@ export function Component() {
     }
   }
 
+  async function takeExample() {
+    setRefused(null);
+    try {
+      const { default: yaml } = await import("../../../../examples/abc-model/script.yaml?raw");
+      const { data } = await api.post("/api/v1/scripts", { name: t("exampleName"), yaml }, { query: { draft: true } });
+      await navigate(`/scripts/${encodeURIComponent(data.script_id)}`);
+    } catch (error) {
+      if (error instanceof ApiError) setRefused(error);
+    }
+  }
+
   const add = (
     <Button type="primary" icon={<PlusOutlined aria-hidden="true" />} onClick={() => setNaming(true)}>
       {t("newScript")}
     </Button>
+  );
+  const example = (
+    <Space wrap>
+      {add}
+      <Button onClick={() => void takeExample()}>{t("takeExample")}</Button>
+    </Space>
   );
   return (
     <Page
@@ -54,7 +72,7 @@ export function Component() {
     >
       {refused !== null && <ErrorState error={refused} />}
       {list.data?.length === 0 ? (
-        <EmptyState title={t("noScripts")} hint={t("noScriptsHint")} action={add} />
+        <EmptyState title={t("noScripts")} hint={t("noScriptsHint")} action={example} />
       ) : (
         <>
           <Input.Search

@@ -12,24 +12,25 @@ type PartButtonsProps = {
   nodes: readonly OutlineNode[];
   chosen: OutlineNode | null;
   broken: boolean;
+  add: (done: Restructured) => void;
   restructure: (done: Restructured) => void;
 };
 
 /** What can be done with the chosen part, for those who use no keys. */
-export function PartButtons({ session, nodes, chosen, broken, restructure }: PartButtonsProps) {
+export function PartButtons({ session, nodes, chosen, broken, add, restructure }: PartButtonsProps) {
   const t = useText(scripts);
   const names = { session: t("newSession"), phase: t("newPhase"), step: t("newStep"), action: "" };
   const labels = { session: t("addSession"), phase: t("addPhase"), step: t("addStep"), action: t("addAction") };
   const below = chosen === null ? null : CHILD_KIND[chosen.kind];
   const flat = nodes.some((node) => node.flat);
 
-  function add(kind: Kind, parent: OutlineNode | null) {
+  function addOne(kind: Kind, parent: OutlineNode | null) {
     const count = parent === null ? nodes.length : parent.children.length;
-    restructure(addPart(session.text, parent, count, newPart(kind, names[kind])));
+    add(addPart(session.text, parent, count, newPart(kind, names[kind])));
   }
 
   const adding = (kind: Kind, parent: OutlineNode | null) => (
-    <Button size="small" icon={<PlusOutlined aria-hidden="true" />} disabled={broken || flat} onClick={() => add(kind, parent)}>
+    <Button size="small" icon={<PlusOutlined aria-hidden="true" />} disabled={broken || flat} onClick={() => addOne(kind, parent)}>
       {labels[kind]}
     </Button>
   );

@@ -1,7 +1,7 @@
-import { ArrowLeftOutlined, HistoryOutlined, RedoOutlined, UndoOutlined } from "@ant-design/icons";
+import { ArrowLeftOutlined, HistoryOutlined, PlayCircleOutlined, RedoOutlined, UndoOutlined } from "@ant-design/icons";
 import { App, Button, Segmented } from "antd";
 import { useMemo, useState } from "react";
-import { Link, useSearchParams } from "react-router";
+import { Link, useNavigate, useSearchParams } from "react-router";
 import { api } from "../../../api/client.ts";
 import { ApiError } from "../../../api/errors.ts";
 import { type EditorHandle, YamlEditor } from "../../../components/CodeEditor.tsx";
@@ -42,6 +42,9 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const [versions, setVersions] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
   const [handle, setHandle] = useState<EditorHandle | null>(null);
+  const navigate = useNavigate();
+  // A part that was just added is not told what it lacks before it has been written in.
+  const [fresh, setFresh] = useState<{ id: string; text: string } | null>(null);
   const [pending] = useState<PendingForms>(() => new Map<string, unknown>());
   const parsed = useMemo(() => parse(now.text), [now.text]);
   const nodes = useMemo(() => outlineOf(parsed), [parsed]);
@@ -68,6 +71,17 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     if (text !== session.text) pending.clear();
     session.change(text);
     choose(next);
+  }
+
+  function add(done: Restructured) {
+    restructure(done);
+    setFresh(done.chosen === null ? null : { id: done.chosen, text: done.text });
+  }
+
+  async function run() {
+    if (!(await session.flush())) return;
+    const query = new URLSearchParams({ script: id, version: String(session.snapshot().version), new: "" });
+    await navigate(`/run?${query.toString()}`);
   }
 
   async function publish(version: number) {
@@ -113,6 +127,9 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
       <Button icon={<RedoOutlined aria-hidden="true" />} aria-label={t("redo")} disabled={!now.canRedo} onClick={() => session.redo()} />
       <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
         {t("versions")}
+      </Button>
+      <Button icon={<PlayCircleOutlined aria-hidden="true" />} disabled={now.conflict !== null} onClick={() => void run()}>
+        {t("run")}
       </Button>
       <Button
         type="primary"
@@ -160,7 +177,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
           <div className={styles["panes"]}>
             <section className={paneClass(pane === "tree")} aria-label={t("structure")}>
               <h2 className={styles["paneTitle"]}>{t("structure")}</h2>
-              <PartButtons session={session} nodes={nodes} chosen={chosen} broken={parsed.error !== null} restructure={restructure} />
+              <PartButtons session={session} nodes={nodes} chosen={chosen} broken={parsed.error !== null} add={add} restructure={restructure} />
               <div className={styles["tree"]}>
                 {nodes.length === 0 ? (
                   <EmptyState title={parsed.error === null ? t("noParts") : t("unreadable")} />
@@ -188,7 +205,9 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
                 <EmptyState title={t("choosePart")} hint={t("choosePartHint")} />
               ) : (
                 <>
-                  <Inline findings={findings.filter(({ path }) => belongsTo(path, chosen.id))} />
+                  {(fresh?.id !== chosen.id || fresh.text !== now.text) && (
+                    <Inline findings={findings.filter(({ path }) => belongsTo(path, chosen.id))} />
+                  )}
                   <PartForm
                     parsed={parsed}
                     node={chosen}
