@@ -2,6 +2,7 @@ import { Alert, Button } from "antd";
 import { type ApiError } from "../api/errors.ts";
 import { common } from "../i18n/texts/common.ts";
 import { useText } from "../i18n/useText.ts";
+import { useProblemText } from "./useProblemText.ts";
 
 type ErrorStateProps = {
   error: ApiError;
@@ -11,12 +12,13 @@ type ErrorStateProps = {
 /** What went wrong, as the server says it, and a way out. */
 export function ErrorState({ error, onRetry }: ErrorStateProps) {
   const t = useText(common);
+  const { headline } = useProblemText();
   return (
     <Alert
       type="error"
       showIcon
       role="alert"
-      title={headline(error, t)}
+      title={headline(error)}
       description={
         <>
           <div>{error.isUnreachable ? t("disconnectedHint") : error.detail}</div>
@@ -34,11 +36,4 @@ export function ErrorState({ error, onRetry }: ErrorStateProps) {
       action={onRetry === undefined ? undefined : <Button onClick={onRetry}>{t("retry")}</Button>}
     />
   );
-}
-
-function headline(error: ApiError, t: ReturnType<typeof useText<typeof common>>): string {
-  if (error.isUnreachable) return t("disconnected");
-  if (error.status === 403) return t("forbidden");
-  if (error.status === 404) return t("missing");
-  return t("failed");
 }

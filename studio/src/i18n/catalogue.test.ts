@@ -4,6 +4,7 @@ import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { preferredLanguage } from "./language.ts";
 import { type Area, fill } from "./texts.ts";
+import { problems } from "./texts/problems.ts";
 
 const SOURCE = join(import.meta.dirname, "..");
 const TEXTS = join(SOURCE, "i18n", "texts");
@@ -85,7 +86,7 @@ describe.each(Object.entries(areas))("%s", (path, module) => {
     const used = new Set(literalTypes);
     const [name = ""] = Object.keys(module);
     // The whole area is handed on, as the editor's words are.
-    const whole = new Set([`Object.values(${name})`]);
+    const whole = new Set([`Object.values(${name})`, `Object.entries(${name})`]);
     for (const { syntax } of users) {
       visit(syntax, (node) => {
         if (ts.isStringLiteralLike(node)) used.add(node.text);
@@ -130,6 +131,13 @@ function isRead(parent: ts.Node, node: ts.Node): boolean {
 }
 
 const source = (node: ts.Node): string => node.getSourceFile().fileName;
+
+describe("a problem", () => {
+  it("that has words of its own is one of the server's", () => {
+    const page = readFileSync(join(SOURCE, "../../docs/http-api.md"), "utf8");
+    expect(Object.keys(problems).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
+  });
+});
 
 describe("a text", () => {
   it("takes parameters, numbers as the language writes them", () => {

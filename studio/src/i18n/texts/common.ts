@@ -12,6 +12,7 @@ export const common = defineTexts({
   },
   forbidden: { zh: "此密钥没有权限", en: "This key has no right to do that" },
   missing: { zh: "未找到", en: "Not found" },
+  headlineWith: { zh: "{headline}：{detail}", en: "{headline}: {detail}" },
   code: { zh: "错误代码：{code}", en: "Code: {code}" },
   request: { zh: "请求编号：{id}", en: "Request: {id}" },
   empty: { zh: "暂无内容", en: "Nothing here yet" },

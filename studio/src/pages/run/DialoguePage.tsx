@@ -9,6 +9,7 @@ import { ErrorState } from "../../components/ErrorState.tsx";
 import { Page } from "../../components/Page.tsx";
 import { Plot } from "../../components/Plot.tsx";
 import { Section } from "../../components/Section.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import { Chat } from "./Chat.tsx";
@@ -80,13 +81,14 @@ function usePlayOnce(): Play | null {
 
 function Actions({ whole }: { whole: Whole }) {
   const t = useText(run);
+  const { line } = useProblemText();
   const navigate = useNavigate();
   const { message } = App.useApp();
   const [replaying, setReplaying] = useState(false);
   const { dialogue_id: id, script_id: script } = whole.dialogue;
   const told = (error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
-    void message.error(error.detail);
+    void message.error(line(error));
   };
   const save = async () => {
     const response = await send(`/api/v1/dialogues/${encodeURIComponent(id)}/test`);
@@ -116,6 +118,7 @@ type BodyProps = { id: string; whole: Whole; play: Play | null; reload: () => vo
 
 function Body({ id, whole, play, reload }: BodyProps) {
   const t = useText(run);
+  const { line } = useProblemText();
   const navigate = useNavigate();
   const { message } = App.useApp();
   const [params, setParams] = useSearchParams();
@@ -138,7 +141,7 @@ function Body({ id, whole, play, reload }: BodyProps) {
       await navigate(`/run/${data.dialogue_id}`);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      void message.error(error.detail);
+      void message.error(line(error));
     }
   }
 

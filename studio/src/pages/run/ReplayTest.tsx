@@ -3,6 +3,7 @@ import { Alert, Button, Modal, Upload } from "antd";
 import { useState } from "react";
 import { api, send } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import { type Replayed } from "./model.ts";
@@ -13,6 +14,7 @@ type ReplayTestProps = { dialogue: string; script: string; onClose: () => void }
 /** Runs a test of the script without a model: of this run, or of a file. */
 export function ReplayTest({ dialogue, script, onClose }: ReplayTestProps) {
   const t = useText(run);
+  const { line } = useProblemText();
   const [result, setResult] = useState<Replayed | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
@@ -51,7 +53,7 @@ export function ReplayTest({ dialogue, script, onClose }: ReplayTestProps) {
           <Button icon={<UploadOutlined />}>{t("replayFile")}</Button>
         </Upload>
       </div>
-      {error !== null && <Alert type="error" showIcon title={error.detail} />}
+      {error !== null && <Alert type="error" showIcon title={line(error)} />}
       {result !== null && <Outcome result={result} />}
     </Modal>
   );

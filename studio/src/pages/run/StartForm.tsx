@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import { useResource } from "../../api/useResource.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import { placesIn } from "./places.ts";
@@ -31,6 +32,7 @@ type StartFormProps = {
 /** How a run begins: script, session, step, variables, and who answers. */
 export function StartForm({ scripts, scriptId, version, onClose }: StartFormProps) {
   const t = useText(run);
+  const { line } = useProblemText();
   const navigate = useNavigate();
   const [script, setScript] = useState(scriptId ?? scripts[0]?.script_id ?? null);
   const [session, setSession] = useState<string | null>(null);
@@ -174,7 +176,7 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
           </Form.Item>
         )}
       </Form>
-      {error !== null && <Alert type="error" showIcon title={error.detail} />}
+      {error !== null && <Alert type="error" showIcon title={line(error)} />}
     </Modal>
   );
 }

@@ -8,6 +8,7 @@ import { useResource } from "../../api/useResource.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Content } from "../../components/Page.tsx";
 import { Section } from "../../components/Section.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import { NewKey } from "./NewKey.tsx";
@@ -17,6 +18,7 @@ type Key = Schemas["Key"];
 /** Keys with their owners and quotas; only an admin sees them. */
 export function KeysSection() {
   const t = useText(texts);
+  const { line } = useProblemText();
   const format = useFormat();
   const { message, modal } = App.useApp();
   const [making, setMaking] = useState(false);
@@ -36,7 +38,7 @@ export function KeysSection() {
           reload();
         } catch (caught) {
           if (!(caught instanceof ApiError)) throw caught;
-          void message.error(caught.detail);
+          void message.error(line(caught));
         }
       },
     });

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
 
@@ -18,6 +19,7 @@ type NewKeyProps = {
 /** Makes a key, and shows its secret once. */
 export function NewKey({ open, first, onClose }: NewKeyProps) {
   const t = useText(texts);
+  const { line } = useProblemText();
   const [form] = Form.useForm<Values>();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
@@ -43,7 +45,7 @@ export function NewKey({ open, first, onClose }: NewKeyProps) {
       setSecret(data.key ?? "");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      setFailure(error.detail);
+      setFailure(line(error));
     } finally {
       setBusy(false);
     }

@@ -4,6 +4,7 @@ import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
 import { Section } from "../../components/Section.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
 
@@ -21,6 +22,7 @@ type OutputFormProps = {
 /** Settings that can be changed. A write says which version it was based on, so that nobody's change is lost. */
 export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
   const t = useText(texts);
+  const { line } = useProblemText();
   const { message } = App.useApp();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
@@ -87,7 +89,7 @@ export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
             showIcon
             role="alert"
             style={{ marginBottom: 16 }}
-            title={changed ? t("changedMeanwhile") : failure.detail}
+            title={changed ? t("changedMeanwhile") : line(failure)}
             action={changed ? <Button onClick={onReload}>{t("readAgain")}</Button> : undefined}
           />
         )}

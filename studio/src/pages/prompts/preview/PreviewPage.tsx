@@ -7,6 +7,7 @@ import { ApiError, isAbort } from "../../../api/errors.ts";
 import { type Diagnostic } from "../../../components/CodeEditor.tsx";
 import { EmptyState } from "../../../components/EmptyState.tsx";
 import { ErrorState } from "../../../components/ErrorState.tsx";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { preview } from "../../../i18n/texts/preview.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { PromptsFrame } from "../PromptsFrame.tsx";
@@ -22,6 +23,7 @@ type Outcome = { readonly of: Ingredients; readonly rendered: Rendered | null; r
 /** What a card, lorebooks and a Skein become when a model is asked. */
 export function Component() {
   const t = useText(preview);
+  const { line } = useProblemText();
   const navigate = useNavigate();
   const [params, setParams] = useSearchParams();
   const [typed, setTyped] = useState(() => ({ ...keptIngredients(), skein: keptSkein() }));
@@ -110,7 +112,7 @@ export function Component() {
             />
           )}
           {outcome?.error instanceof ApiError && !outcome.error.isUnreachable && outcome.error.status === 422 ? (
-            <Alert type="error" role="alert" title={t("notRendered")} description={outcome.error.detail} />
+            <Alert type="error" role="alert" title={t("notRendered")} description={line(outcome.error)} />
           ) : (
             outcome?.error instanceof ApiError && <ErrorState error={outcome.error} onRetry={() => void render()} />
           )}

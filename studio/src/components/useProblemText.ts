@@ -1,0 +1,31 @@
+import { useCallback } from "react";
+import { type ApiError } from "../api/errors.ts";
+import { common } from "../i18n/texts/common.ts";
+import { problems } from "../i18n/texts/problems.ts";
+import { type Entry } from "../i18n/texts.ts";
+import { useLanguage, useText } from "../i18n/useText.ts";
+
+const KNOWN = new Map<string, Entry>(Object.entries(problems));
+
+/** Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail with it. */
+export function useProblemText() {
+  const language = useLanguage();
+  const t = useText(common);
+  const headline = useCallback(
+    (error: ApiError): string => {
+      if (error.isUnreachable) return t("disconnected");
+      const known = KNOWN.get(error.code);
+      if (known !== undefined) return known[language];
+      if (error.status === 403) return t("forbidden");
+      if (error.status === 404) return t("missing");
+      return t("failed");
+    },
+    [language, t],
+  );
+  const line = useCallback(
+    // The server writes English.
+    (error: ApiError): string => (language === "en" ? error.detail : t("headlineWith", { headline: headline(error), detail: error.detail })),
+    [language, headline, t],
+  );
+  return { headline, line };
+}
