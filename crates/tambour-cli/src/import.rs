@@ -78,7 +78,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     if length > most {
         bail!("{}: {length} bytes, at most {most} are read", input::name_of(Some(path)));
     }
-    input::read(Some(path))
+    input::read_raw(Some(path))
 }
 
 fn say(text: &str) {

@@ -9,6 +9,9 @@ use anyhow::{Context, Result};
 /// The name of standard input in arguments.
 pub(crate) const STDIN: &str = "-";
 
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Bytes that arrive piece by piece.
 pub(crate) struct Input {
     reader: Box<dyn Read>,
@@ -57,8 +60,17 @@ pub(crate) fn name_of(path: Option<&Path>) -> String {
     }
 }
 
-/// All of a file, or of standard input.
+/// All of a file, or of standard input, without a byte order mark.
 pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
+    let mut bytes = read_raw(path)?;
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
+    }
+    Ok(bytes)
+}
+
+/// All of a file, or of standard input, as it is: a reply, whose findings have places.
+pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
     Input::open(path)?.rest()
 }
 

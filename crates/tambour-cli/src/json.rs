@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let bytes = input::read(args.file.as_deref())?;
+    let bytes = input::read_raw(args.file.as_deref())?;
     let name = input::name_of(args.file.as_deref());
     let text = match str::from_utf8(&bytes) {
         Ok(text) => text.into(),

@@ -120,7 +120,7 @@ pub(crate) fn read(
 ) -> Result<(Option<Script>, Vec<Problem>)> {
     let name = input::name_of(Some(path));
     let text =
-        String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
+        String::from_utf8(input::read_raw(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
     let loaded = load_in(&text, &Limits::default(), language);
     let mut script = loaded.script.clone();
     let problems = check_all(loaded, templates, language);

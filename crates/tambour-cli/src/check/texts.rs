@@ -56,7 +56,7 @@ impl Plan<'_> {
                 self.records(&file.path, &path, field, run)?;
             }
             _ => {
-                match input::read(Some(&file.path)) {
+                match input::read_raw(Some(&file.path)) {
                     Ok(bytes) => self.text(&path, &bytes, run)?,
                     Err(error) => run.unreadable(&path, &error.root_cause().to_string())?,
                 }

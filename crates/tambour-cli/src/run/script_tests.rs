@@ -85,7 +85,7 @@ fn tested(args: &Args, path: &Path) -> Result<Tested> {
 
 fn parsed(path: &Path, name: &str) -> Result<ScriptTest> {
     let text =
-        String::from_utf8(input::read(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
+        String::from_utf8(input::read_raw(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
     Ok(ScriptTest::parse(name, &text)?)
 }
 

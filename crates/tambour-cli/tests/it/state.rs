@@ -114,3 +114,35 @@ fn what_decode_prints_can_be_applied() {
     let ran = run(&["state", "apply", "--state", &state], update["data"]["operations"].to_string());
     assert!(ran.stdout.contains("\"gold\":7"), "{ran:?}");
 }
+
+#[test]
+fn a_byte_order_mark_before_a_file_is_no_text() {
+    // R-88
+    let folder = folder("marks");
+    let marked = |name: &str, text: &str| {
+        let plain = write(&folder, name, text);
+        (plain, write(&folder, &format!("marked-{name}"), format!("\u{FEFF}{text}")))
+    };
+    let (state, with_state) = marked("state.json", r#"{"a":1}"#);
+    let (ops, with_ops) = marked("ops.json", r#"[["ADD","a",1]]"#);
+    let (chunks, with_chunks) = marked("chunks.json", r#"["<final>","Hi</final>"]"#);
+    let (context, with_context) = marked("context.json", r#"{"user":"Ann"}"#);
+    let (text, with_text) = marked("text.txt", "Hi {{user}}");
+    let pairs: [(Vec<&str>, Vec<&str>); 3] = [
+        (
+            vec!["state", "apply", "--state", &state, &ops],
+            vec!["state", "apply", "--state", &with_state, &with_ops],
+        ),
+        (vec!["decode", "--chunks", &chunks], vec!["decode", "--chunks", &with_chunks]),
+        (
+            vec!["macros", "render", "--context", &context, &text],
+            vec!["macros", "render", "--context", &with_context, &with_text],
+        ),
+    ];
+    for (plain, marked) in pairs {
+        let (plain, marked) = (run(&plain, ""), run(&marked, ""));
+        assert_eq!(plain.code, Some(0), "{plain:?}");
+        assert!(!plain.stdout.is_empty());
+        assert_eq!((&marked.stdout, marked.code), (&plain.stdout, plain.code), "{marked:?}");
+    }
+}

@@ -159,7 +159,9 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     if bytes.len() > LONG { in_place(|| read(bytes)) } else { read(bytes) }
 }
 
-fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A byte order mark in front is no text.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     // A list would be read as the fields in their order.
     if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));

@@ -1,5 +1,10 @@
 //! A reader of the log of one message that writes it in one protocol.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::legacy::shown_reply;
 use super::sse::{Envelope, frame};
 use super::{Protocol, data, json};
 use crate::event::{Event, EventKind, kind_of};
@@ -51,6 +56,19 @@ pub trait Encoder: Send {
     fn wants_reply(&self, _: EntryKind<'_>) -> bool {
         false
     }
+}
+
+/// The part of `completed` that names the dialect.
+#[derive(Deserialize)]
+struct Ended<'a> {
+    #[serde(borrow)]
+    metadata: EndedMetadata<'a>,
+}
+
+#[derive(Deserialize)]
+struct EndedMetadata<'a> {
+    #[serde(borrow)]
+    dialect: Cow<'a, str>,
 }
 
 /// The protocols of our own: each frame needs nothing but its entry.
@@ -111,9 +129,12 @@ impl Encoder for Native {
                 let number = (name != "status").then_some(number);
                 frame(name, number, &self.envelope, out, |out| match reply {
                     Some(reply) => {
+                        let dialect =
+                            serde_json::from_str::<Ended<'_>>(text).map(|ended| ended.metadata.dialect);
+                        let reply = shown_reply(&dialect.unwrap_or_default(), reply);
                         out.extend_from_slice(text.strip_suffix('}').unwrap_or("{").as_bytes());
                         out.extend_from_slice(b",\"reply\":");
-                        json::string(reply, out);
+                        json::string(&reply, out);
                         out.push(b'}');
                     }
                     None => out.extend_from_slice(text.as_bytes()),

@@ -1,5 +1,7 @@
 //! The output protocol `legacy`: raw reply text as it comes, and the whole of it at the end (J-032).
 
+use std::borrow::Cow;
+
 use super::jsonseq::completed_with;
 use super::sse::{Envelope, frame};
 use super::{json, jsonseq};
@@ -24,14 +26,18 @@ pub fn event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envelope, o
     match event {
         Event::Completed(completed) => {
             frame("completed", Some(number), envelope, out, |out| {
-                let reply = match completed.metadata.dialect == dialect::THINKINGML {
-                    true => escape_literals(reply),
-                    false => reply.into(),
-                };
-                completed_with(completed, Some(&reply), out);
+                completed_with(completed, Some(&shown_reply(&completed.metadata.dialect, reply)), out);
             });
         }
         event if event.kind() == EventKind::System => jsonseq::event(event, number, envelope, out),
         _ => {}
+    }
+}
+
+/// The raw reply as `completed` shows it, of the dialect that it was read as.
+pub(super) fn shown_reply<'a>(dialect: &str, reply: &'a str) -> Cow<'a, str> {
+    match dialect == dialect::THINKINGML {
+        true => escape_literals(reply),
+        false => reply.into(),
     }
 }

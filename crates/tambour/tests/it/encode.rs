@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::contract::{CheckOptions, check_transcript};
 use tambour::encode::sse::Envelope;
-use tambour::encode::{Protocol, jsonl, jsonseq, legacy, sse};
+use tambour::encode::{Encoder as _, Entry, EntryKind, Native, Protocol, jsonl, jsonseq, legacy, sse};
 use tambour::event::{AsideKind, Completed, Event, Failure, Notice};
 use tambour::finding::{Profile, Report};
 use tambour::span::Place;
@@ -194,4 +194,25 @@ fn a_comment_is_one_line() {
         sse::comment(text, &mut out);
         assert_eq!(out, b": a b\n\n");
     }
+}
+
+#[test]
+fn the_whole_reply_of_thinkingml_is_escaped_where_its_thinking_speaks_of_the_answer() {
+    // R-90: what clients are sent, which is written from the log.
+    let reply = "<thinking>I mention <final> here.</thinking>\n<final>Hi</final>";
+    let whole = |dialect: &str| {
+        let log =
+            json!({ "usage": null, "finish_reason": "stop", "metadata": { "dialect": dialect } }).to_string();
+        let mut encoder = Native::new(Envelope::new("m", "r"), Protocol::Legacy, false, false);
+        let kind = EntryKind::Event("completed");
+        assert!(encoder.wants_reply(kind));
+        let fields =
+            frame(|out| encoder.entry(&Entry { number: 3, kind, json: &log, reply: Some(reply) }, out));
+        let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+        assert_eq!(data["metadata"]["dialect"], dialect);
+        data["reply"].as_str().map(str::to_owned)
+    };
+    let escaped = "<thinking>I mention &lt;final&gt; here.</thinking>\n<final>Hi</final>";
+    assert_eq!(whole("thinkingml").as_deref(), Some(escaped));
+    assert_eq!(whole("plain").as_deref(), Some(reply));
 }

@@ -1,7 +1,7 @@
 //! Marks of templates that end a message, or begin one that is no reasoning: they are no text of the answer where they stand
 //! between messages or at the end of the reply.
 
-use super::parse::{Candidate, Reader};
+use super::parse::{Candidate, Part, Reader};
 use super::rules;
 use crate::dialect::Output;
 use crate::finding::Report;
@@ -85,9 +85,9 @@ impl Reader {
     }
 
     /// The next message of the answer begins: a paragraph of its own.
-    fn next_message(&mut self, at: Place, out: &mut dyn Output) {
+    pub(super) fn next_message(&mut self, at: Place, out: &mut dyn Output) {
         self.answer.break_off(out);
-        if self.answer.is_sent() && !self.answer.ends_line() {
+        if self.part == Part::Answer && self.answer.is_sent() && !self.answer.ends_line() {
             self.token(Token::Text("\n\n"), at, out);
         }
     }

@@ -99,6 +99,12 @@ impl Plain {
         self.lexer.pass(raw);
     }
 
+    /// Passes over marks with which the next message of the answer begins: a paragraph of its own.
+    pub(super) fn next_message(&mut self, raw: &str, out: &mut dyn Output) {
+        self.pass_over(raw, out);
+        self.reader.next_message(self.lexer.place(), out);
+    }
+
     /// A mark of reasoning that is written in another way.
     pub(super) fn mark(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
         self.insert(Token::Reasoning(raw, mark), raw, out);

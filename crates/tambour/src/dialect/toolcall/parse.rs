@@ -253,7 +253,11 @@ impl Reader {
                         Body::Nothing => {
                             self.channel(head.body);
                             self.around(&head, out);
-                            self.plain.pass_over(&self.raw[..head.body], out);
+                            let mark = &self.raw[..head.body];
+                            match mark.ends_with("<|message|>") {
+                                true => self.plain.next_message(mark, out),
+                                false => self.plain.pass_over(mark, out),
+                            }
                             return Some(head.body);
                         }
                         Body::Reasoning => {

@@ -34,6 +34,7 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("~", Some("__join")),
     ("[:]", Some("__slice")),
     ("[]", Some("__key")),
+    ("[.]", Some("__container")),
     ("*()", Some("__splat")),
     ("and", None),
     ("or", None),
@@ -482,11 +483,15 @@ impl<'s> Reader<'s> {
         loop {
             match self.word() {
                 "." => {
+                    let dot = self.start();
                     self.at += 1;
                     let token = self.token()?;
                     let index = token.kind == TokenKind::Number && is_number(self.word());
                     if token.kind != TokenKind::Name && !index {
                         return None;
+                    }
+                    if index {
+                        self.indexed(part.start, dot);
                     }
                     self.at += 1;
                 }
@@ -496,6 +501,12 @@ impl<'s> Reader<'s> {
             }
             part = self.part(part.start, Known::Nothing, true);
         }
+    }
+
+    /// Puts the filter that pays for the look at an item behind the container that begins at `start`.
+    fn indexed(&mut self, start: usize, end: usize) {
+        self.open(start, "(");
+        self.close(end, format!("|{})", filter("[.]")));
     }
 
     /// `[key]`, or `[start:stop:step]` of what begins at `start`.
@@ -510,6 +521,7 @@ impl<'s> Reader<'s> {
         if self.word() == "]" {
             let key = first?;
             self.at += 1;
+            self.indexed(start, bracket);
             if !key.is_literal() {
                 self.filtered(key, "[]");
             }

@@ -35,6 +35,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__chain", chain);
     env.add_filter("__join", join);
     env.add_filter("__slice", slice);
+    env.add_filter("__container", container);
     env.add_filter("__key", key);
     env.add_filter("__splat", splat);
     env.add_filter("__rows", rows);
@@ -273,6 +274,16 @@ fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<Strin
     let mut joined = String::with_capacity(length);
     texts.iter().for_each(|text| joined.push_str(text));
     Ok(joined)
+}
+
+/// The container of `container[key]`, paid for: the engine counts through a text or an iterable.
+fn container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    } else if value.kind() == ValueKind::Iterable {
+        charge(state, value.len().unwrap_or_default() as u64, 0)?;
+    }
+    Ok(value.clone())
 }
 
 /// `value[start:stop:step]`.

@@ -218,6 +218,7 @@ const SIGNS: &[(&str, &[&str])] = &[
         ],
     ),
     ("[]", &["{[l] * 10000: 1}", "m[[l] * 10000]", "state_desc[s][s][s][s][s]", "range(100000)[99999]"]),
+    ("[.]", &["s[399999]", "s[-1]", "s.399999", "range(100000)[99999]", "(s | list)[-1][0]"]),
     (
         "*()",
         &["format('', *([1] * 100000000))", "dict(**dict(a=[l] * 10000))", "namespace(*([m] * 1000000))"],
@@ -244,6 +245,10 @@ const STATEMENTS: &[&str] = &[
     "{{ ('%(a)s' * 100000) | format(a=s) }}",
     "{{ '%1000000000d' | format(1) }}{{ '%*d' | format(1000000000, 1) }}",
     "{% for i in range(100000) %}{% set x = s[i:] %}{% endfor %}",
+    "{% for i in range(100000) %}{% if s[i] == 'q' %}{% endif %}{% endfor %}",
+    "{% for i in range(100000) %}{% if s[399999] %}{% endif %}{% endfor %}",
+    "{% for i in range(100000) %}{% if s[-1] == 'q' %}{% endif %}{% endfor %}",
+    "{% for i in range(100000) %}{% if s.399999 %}{% endif %}{% endfor %}",
     "{% for i in range(100000) %}{% if s == s ~ 'x' %}{% endif %}{% endfor %}",
     "{% for i in range(100000) %}{% if 'z' in s %}{% endif %}{% endfor %}",
     "{% for i in range(100000) %}{% if state %}{{ global_state.big | length }}{{ big | length }}{% endif %}{% endfor %}",
@@ -537,7 +542,8 @@ impl Seeded {
             }
             9 => format!("[{}] * {}", part(self, depth), self.one(&["10", "10000", "100000000", "(-5)"])),
             10 => {
-                let bounds = self.one(&["1:", "::-1", ":-1", "99999:", "5:2:-3", "0", "-1", "'a'"]);
+                let bounds =
+                    self.one(&["1:", "::-1", ":-1", "99999:", "5:2:-3", "0", "-1", "399999", "i", "'a'"]);
                 format!("({})[{bounds}]", part(self, depth))
             }
             _ => format!("{{{}: {}}}", part(self, depth), part(self, depth)),
@@ -589,26 +595,31 @@ fn generated_templates_are_bounded() {
 
 #[test]
 fn a_rendering_ends_when_it_is_told_to_stop() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let stop = {
-        let asked = Arc::clone(&asked);
-        move || asked.fetch_add(1, Ordering::Relaxed) >= 3
-    };
     let mut limits = JinjaLimits::default();
     limits.fuel = u64::MAX / 128;
     limits.prompt_fuel = u64::MAX / 128;
     let engine = Engine::with_limits(Mode::Lenient, limits.clone());
-    let budget = Budget::until(&limits, stop);
-    let mut assembly = Assembly::within(&engine, context(), 1, budget.clone());
-    let source = format!(
-        "{VALUES}{{% for a in range(100000) %}}{{% for b in range(100000) %}}{{% if l == l + [1] %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
-    );
-    let error = assembly.render("t", &source).expect_err("it was stopped");
-    assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
-    assert!(error.to_string().contains("nobody waits"), "{error}");
-    assert!(asked.load(Ordering::Relaxed) >= 4);
-    // The next template of the same rendering does not begin.
-    assert!(Assembly::within(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
+    // Long steps, and short ones alone.
+    for body in ["l == l + [1]", "'q' in 'abc'", "s[399999] == 'q'"] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let stop = {
+            let asked = Arc::clone(&asked);
+            move || asked.fetch_add(1, Ordering::Relaxed) >= 3
+        };
+        let budget = Budget::until(&limits, stop);
+        let mut assembly = Assembly::within(&engine, context(), 1, budget.clone());
+        let source = format!(
+            "{VALUES}{{% for a in l %}}{{% for b in l %}}{{% for c in l %}}{{% if {body} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}"
+        );
+        let start = Instant::now();
+        let error = assembly.render("t", &source).expect_err("it was stopped");
+        assert!(start.elapsed() < TIME, "{body}: {:?}", start.elapsed());
+        assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
+        assert!(error.to_string().contains("nobody waits"), "{error}");
+        assert!(asked.load(Ordering::Relaxed) >= 4);
+        // The next template of the same rendering does not begin.
+        assert!(Assembly::within(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
+    }
 }
 
 #[test]
