@@ -236,6 +236,8 @@ async fn refuses_what_it_cannot_do_and_says_why() {
     assert_eq!(server.post("/api/v1/messages", &option).await.problem(), "invalid_option");
     let broken = server.call("post", "/api/v1/messages", Some("{\"text\":")).await;
     assert_eq!((broken.status, broken.problem()), (400, "malformed_json"));
+    let marked = server.call("post", "/api/v1/messages", Some("\u{FEFF}{\"text\":5}")).await;
+    assert_eq!((marked.status, marked.problem()), (422, "invalid_field"));
     let large = server.post("/api/v1/messages", &json!({"text": "x".repeat(3000)})).await;
     assert_eq!((large.status, large.problem()), (413, "too_large"));
     assert!(large.json["detail"].as_str().unwrap().contains("`max_request`, 2000 bytes"), "{}", large.text);

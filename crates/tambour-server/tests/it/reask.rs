@@ -415,3 +415,18 @@ async fn a_repeated_example_is_no_answer() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_example_that_is_repeated_takes_over_from_nothing() {
+    let entry = tambour::dialect::entry("aiplan").unwrap();
+    let example = (entry.prompt.unwrap())(&tambour::Options::default()).example.into_owned();
+    let prose = "It is 4, I think.";
+    for hold in ["none", "all"] {
+        let mock = Mock::start(vec![reply(prose, 9), reply(&example, 9)]).await;
+        let server = Tambour::with(&mock).await;
+        let more = json!({"dialect": "aiplan", "instructions": true, "max_reasks": 1, "contract": {"options": {"hold": hold}}});
+        let events = server.stream(&ask(&more)).await.whole().await;
+        assert_eq!(text(&events, "final_delta"), prose, "{hold}");
+        assert_eq!((mock.calls().begun, &metadata(&events)["reasks"]), (2, &json!(1)), "{hold}");
+    }
+}

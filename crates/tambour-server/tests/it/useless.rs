@@ -45,7 +45,9 @@ fn useless() -> Vec<String> {
 
 async fn input(server: &Tambour, id: &str, text: &str, stream: bool) -> Value {
     if !stream {
-        return say(server, id, text).await;
+        let turn = say(server, id, text).await;
+        assert!(!turn.to_string().contains("抱歉"), "{turn}");
+        return turn;
     }
     let events = streamed(server, id, &json!({"text": text, "extensions": true, "findings": true})).await;
     check(&events);

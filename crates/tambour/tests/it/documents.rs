@@ -66,8 +66,9 @@ fn every_section_of_the_documents_is_kept_whole() {
             count += 1;
             let (answer, dialect, _) = read(section, "auto", Profile::Lenient);
             let trimmed = section.trim_matches([' ', '\t', '\r', '\n']);
-            // One that is a valid reply as a whole may be read as that.
-            if answer != trimmed && !read(section, "auto", Profile::Strict).2 {
+            // One that is a valid reply of another dialect as a whole may be read as that.
+            let is_reply = dialect != "plain" && read(section, "auto", Profile::Strict).2;
+            if answer != trimmed && !is_reply {
                 let start: String = section.chars().take(300).collect();
                 let at = answer.bytes().zip(trimmed.bytes()).take_while(|(a, b)| a == b).count();
                 let lost: String =
