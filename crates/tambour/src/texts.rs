@@ -97,7 +97,7 @@ impl Texts {
 
 /// A count with its noun, such as `1 round` and `2 rounds`.
 #[must_use]
-pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
         return format!("1 {noun}");
     }

@@ -57,7 +57,7 @@ pub(super) async fn search(
             let over = looked >= CONVERSATIONS || read >= BYTES || began.elapsed() >= TIME;
             // One is looked through in any case, so that the next request begins further on.
             if data.len() >= limit as usize || over && looked > 0 {
-                return Ok(answer(&data, true, after));
+                return Ok(answer(&data, true, after.as_deref()));
             }
             looked += 1;
             if let Some(found) = find(app, &row, &sought, &mut read).await? {
@@ -73,7 +73,7 @@ pub(super) async fn search(
     }
 }
 
-fn answer(data: &[Value], more: bool, next: Option<String>) -> Value {
+fn answer(data: &[Value], more: bool, next: Option<&str>) -> Value {
     let mut answer = page::answer(data, more);
     answer["next"] = json!(next);
     answer
