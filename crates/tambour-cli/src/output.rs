@@ -10,6 +10,11 @@ pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "tambour: {message}");
 }
 
+/// Adds lines to standard error.
+pub(crate) fn note(lines: &str) {
+    let _ = io::stderr().write_all(lines.as_bytes());
+}
+
 /// Whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
 pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -86,22 +86,11 @@ fn level(rule: &Rule) -> &'static str {
 }
 
 fn unknown(id: &str) -> String {
-    let mut close: Vec<(f64, &str)> = catalogue::all()
-        .flat_map(|Listed { rule, .. }| rule.rows.iter().copied().chain([rule.code]))
-        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &id.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .collect();
-    close.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let mut names: Vec<&str> = Vec::new();
-    for (_, name) in close {
-        if !names.contains(&name) && names.len() < 5 {
-            names.push(name);
-        }
-    }
-    let hint = if names.is_empty() {
+    let close = catalogue::close(id);
+    let hint = if close.is_empty() {
         "`tambour rules` lists all".to_owned()
     } else {
-        format!("did you mean {}?", names.join(", "))
+        format!("did you mean {}?", close.join(", "))
     };
     format!("there is no rule `{id}`; {hint}")
 }

@@ -5,7 +5,7 @@ mod script_tests;
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
@@ -138,22 +138,40 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     };
     let outcome = runtime.block_on(run.talk(args.user_first))?;
     if let Some(file) = &args.save_test {
+        if run.test.turns.is_empty() {
+            let file = file.display();
+            output::complain(&format!(
+                "{file} is not written: the run had no turn, and a test without one cannot fail"
+            ));
+            return Ok(outcome);
+        }
         std::fs::write(file, run.test.print()).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(outcome)
 }
 
-/// The path of a script as a test in `file` names it: its name where both are in one folder.
+/// The path of a script as a test in `file` names it: seen from the folder of the test.
 fn seen_from(script: &Path, file: &Path) -> String {
     let folder = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()
     };
     let seen = match (folder(script), folder(file), script.file_name()) {
-        (Some(of_script), Some(of_file), Some(name)) if of_script == of_file => PathBuf::from(name),
-        _ => std::fs::canonicalize(script).unwrap_or_else(|_| script.to_owned()),
+        (Some(of_script), Some(of_file), Some(name)) => between(&of_file, &of_script).join(name),
+        _ => script.to_owned(),
     };
     seen.to_string_lossy().into_owned()
+}
+
+/// The way from one folder to another; both are absolute and without links.
+fn between(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    if shared == 0 {
+        // Another drive.
+        return to.to_owned();
+    }
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
 }
 
 fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {

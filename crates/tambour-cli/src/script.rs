@@ -10,6 +10,7 @@ use tambour::limits::Limits;
 use tambour::options::Language;
 use tambour::prompt::template::Files;
 use tambour::script::{Problem, Script, load_in};
+use tambour::texts::counted;
 
 use crate::{Outcome, input, output};
 
@@ -100,9 +101,10 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
             let actions = script.actions().count();
             writeln!(
                 stdout,
-                "{name}: {} sessions, {actions} actions, {} warnings",
-                script.sessions.len(),
-                problems.len()
+                "{name}: {}, {}, {}",
+                counted(script.sessions.len(), "session"),
+                counted(actions, "action"),
+                counted(problems.len(), "warning")
             )?;
         } else if outcome == Outcome::Fine {
             outcome = Outcome::Refused;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::json;
 use tambour::prompt::lore::Timed;
+use tambour::texts::counted;
 
 use crate::app::App;
 use crate::drive::{self, Choice, Offer, Run};
@@ -98,7 +99,8 @@ impl<'a> Admission<'a> {
         if !app.live.add(&caller.owner, conversation, live.clone(), most) {
             app.quotas.give_back(&caller.key, &caller.limits);
             Metrics::count(&app.metrics.limited);
-            let detail = format!("{most} messages of this key are running; wait until one has ended");
+            let running = counted(most, "message");
+            let detail = format!("{running} of this key may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
         Ok(Admission { app, caller, live, begun: false })

@@ -167,6 +167,15 @@ impl Keys {
         self.known.write().unwrap_or_else(PoisonError::into_inner).push(Known::new(key));
     }
 
+    /// Has a key be as it is now for the requests that come.
+    pub(crate) fn change(&self, key: Key) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.iter_mut().find(|known| known.key.id == key.id) {
+            let removed = known.removed.clone();
+            *known = Known { removed, ..Known::new(key) };
+        }
+    }
+
     /// Lets a key in no more; its streams and runs end.
     pub(crate) fn remove(&self, id: &str) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|known| {

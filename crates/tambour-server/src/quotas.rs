@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tambour::texts::counted;
 
 use jiff::{Timestamp, ToSpan, Unit, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,8 @@ impl Quotas {
             && spent.day == day(time)
             && spent.tokens >= *most
         {
-            let detail = format!("the {most} tokens that this key has in a day are used up");
+            let detail =
+                format!("this key may use {} in a day, and they are used up", counted(*most, "token"));
             return Err(Problem::too_many("tokens_used_up", detail).retry_after(until_midnight(time)));
         }
         if let Some(most) = requests_per_minute {
@@ -89,7 +91,7 @@ impl Quotas {
             let until = spent.until.map_or(now, |until| until.max(now)) + each;
             if *most == 0 || until > now + MINUTE {
                 let wait = (until - now).saturating_sub(MINUTE);
-                let detail = format!("this key may ask {most} times in a minute");
+                let detail = format!("this key may ask {} in a minute", counted(*most, "time"));
                 let seconds = if *most == 0 { 60 } else { wait.as_secs() + 1 };
                 return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
             }

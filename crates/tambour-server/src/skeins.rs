@@ -73,6 +73,8 @@ pub(crate) struct How {
     pub(crate) tokenizer: Tokenizer,
     /// Tokens are counted also where there is no limit.
     pub(crate) counted: bool,
+    /// Each part is counted by itself too.
+    pub(crate) itemised: bool,
     /// A variable that is missing is an error.
     pub(crate) strict: bool,
     /// Whether a model is told of protocols where no slot asks for it.
@@ -192,6 +194,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             options.engine = Some(&engine);
             options.language = language;
             options.instructions = how.instructions;
+            options.itemised = how.itemised;
             options.max_context = how.max_context;
             options.timed = timed;
             options.chance = Uuid::new_v4().as_u64_pair().0;
@@ -253,7 +256,10 @@ pub(crate) fn shown(rendered: &Rendered) -> Value {
         "tokens": rendered.tokens,
         "dropped": rendered.dropped,
         "over": rendered.over,
+        "parts": rendered.parts,
         "lore": rendered.lore,
+        "lore_woken": rendered.lore_woken,
+        "lore_dropped": rendered.lore_dropped,
         "timed": rendered.timed,
         "expected_structure": rendered.expected.as_ref().map(|expected| expected.to_json()),
         "warnings": warnings,

@@ -1,8 +1,10 @@
 //! All rules in one place: those of the dialects and of the stages around them.
 
+use std::collections::HashSet;
+
 use crate::dialect::DIALECTS;
 use crate::finding::Rule;
-use crate::{contract, dialogue, html, pipeline, policy, repair, script, state};
+use crate::{contract, dialogue, html, pipeline, policy, repair, script, state, texts};
 
 /// A rule and the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,14 @@ pub fn find(id: &str) -> impl Iterator<Item = Listed> {
     all().filter(move |Listed { rule, .. }| {
         rule.code == id || rule.rows.iter().any(|row| row.eq_ignore_ascii_case(id))
     })
+}
+
+/// Codes and rows that look like `id`, the closest first.
+#[must_use]
+pub fn close(id: &str) -> Vec<&'static str> {
+    let mut seen = HashSet::new();
+    let names = all().flat_map(|Listed { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
+    texts::close(id, names.filter(|name| seen.insert(*name)))
 }
 
 /// The rule behind a finding's row and code.

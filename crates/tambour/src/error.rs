@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::texts::listed;
+
 /// A mistake of the caller: an unknown option, a malformed value, a file of the wrong shape.
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
@@ -79,10 +81,10 @@ impl Error {
         Error(Box::new(Inner { kind, code: None, message, place: None, cause: None }))
     }
 
-    /// A name that does not exist; `known` lists what does.
+    /// A name that does not exist; `known` lists what does, the closest first.
     pub(crate) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
-        let known: Vec<&str> = known.into_iter().collect();
-        Error::new(ErrorKind::Unknown, format!("unknown {what} `{name}`; known: {}", known.join(", ")))
+        let message = format!("unknown {what} `{name}`; known: {}", listed(name, known));
+        Error::new(ErrorKind::Unknown, message)
     }
 
     /// A value that is not allowed.

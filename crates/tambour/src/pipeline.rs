@@ -30,6 +30,7 @@ use crate::event::{Completed, Event, Extension, Failure, FinishReason, Metadata,
 use crate::finding::{Report, rules};
 use crate::lex::utf8::Utf8;
 use crate::options::Options;
+use crate::texts::counted;
 
 use beside::Beside;
 pub use outcome::Outcome;
@@ -298,7 +299,7 @@ impl Pipeline {
     }
 
     fn over_limit(&mut self, sink: &mut dyn Sink) {
-        let message = format!("the reply is longer than `limits.input`, {} bytes", self.limit);
+        let message = format!("the reply is longer than `limits.input`, {}", counted(self.limit, "byte"));
         let failure = Failure::new("input_too_large", message, false);
         let place = self.dialect.place();
         let report = Report::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);

@@ -1,6 +1,8 @@
 //! Texts that users see and the specifications leave to the product.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -93,8 +95,128 @@ impl Texts {
     }
 }
 
+/// A count with its noun, such as `1 round` and `2 rounds`.
+#[must_use]
+pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    if count == N::from(1) {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// What a reader of JSON, YAML or TOML says of a value, in words of JSON instead of its own.
+#[must_use]
+pub fn in_words(said: &str) -> String {
+    const WORDS: [(&str, &str); 13] = [
+        ("f64", "a number"),
+        ("u64", "a whole number from 0 to 18446744073709551615"),
+        ("usize", "a whole number from 0 to 18446744073709551615"),
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("u16", "a whole number from 0 to 65535"),
+        ("u8", "a whole number from 0 to 255"),
+        ("i64", "a whole number"),
+        ("i32", "a whole number"),
+        ("a sequence", "a list"),
+        ("sequence start", "a list"),
+        ("a map", "an object"),
+        ("mapping start", "an object"),
+        ("a boolean", "true or false"),
+    ];
+    const EXPECTED: &str = "expected ";
+    let Some(at) = said.rfind(EXPECTED).map(|at| at + EXPECTED.len()) else { return said.to_owned() };
+    let (before, wanted) = said.split_at(at);
+    // Behind the name of a type the place may follow.
+    let name = |length: usize| !wanted[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    for (own, word) in WORDS {
+        if wanted.starts_with(own) && name(own.len()) {
+            return format!("{before}{word}{}", &wanted[own.len()..]);
+        }
+    }
+    match wanted.strip_prefix("struct ") {
+        Some(named) => {
+            let end = named.find(|c: char| !c.is_alphanumeric()).unwrap_or(named.len());
+            format!("{before}an object{}", &named[end..])
+        }
+        None => said.to_owned(),
+    }
+}
+
+/// Most names that a message lists.
+const LISTED: usize = 20;
+
+/// Most names that one is compared with.
+const COMPARED: usize = 1000;
+
+/// At most three of the first 1000 names `among` that look like `name`, the closest first.
+#[must_use]
+pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = compared(name).to_lowercase();
+    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &compared(known).to_lowercase());
+    let among = among.into_iter().take(COMPARED);
+    let mut found: Vec<(f64, &str)> = among.map(|known| (near(known), known)).collect();
+    found.retain(|(likeness, _)| *likeness >= 0.5);
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// The names `among` as a message lists them: each once, the closest to `name` first, the others in their order.
+#[must_use]
+pub fn listed<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
+    names.extend(among.into_iter().filter(|name| seen.insert(*name)));
+    let close = close(name, names.iter().copied());
+    let others = names.iter().copied().filter(|name| !close.contains(name));
+    let shown: Vec<&str> = close.iter().copied().chain(others).take(LISTED).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The part of a name that is compared: models write names of any length.
+fn compared(name: &str) -> &str {
+    &name[..name.floor_char_boundary(64)]
+}
+
 impl Default for Texts {
     fn default() -> Texts {
         Texts::of(Language::Zh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_agree_with_their_nouns() {
+        assert_eq!([counted(0_usize, "round"), counted(1_u32, "round")], ["0 rounds", "1 round"]);
+        assert_eq!([counted(2_u64, "entry"), counted(2_usize, "key")], ["2 entries", "2 keys"]);
+    }
+
+    #[test]
+    fn names_are_listed_once_and_the_closest_first() {
+        assert_eq!(listed("openia", ["demo", "local", "openai", "demo"]), "openai, demo, local");
+        let many: Vec<String> = (0..30).map(|number| format!("name{number}")).collect();
+        let shown = listed("nobody", many.iter().map(String::as_str));
+        assert!(shown.ends_with("and 10 more"), "{shown}");
+        assert_eq!(listed("x", []), "");
+    }
+
+    #[test]
+    fn types_of_the_program_become_words_of_json() {
+        for (said, words) in [
+            ("expected u32 at line 1", "expected a whole number from 0 to 4294967295 at line 1"),
+            ("expected u64", "expected a whole number from 0 to 18446744073709551615"),
+            ("expected struct NewKey with 3 elements", "expected an object with 3 elements"),
+            ("unknown field `u32`, expected one of `a`", "unknown field `u32`, expected one of `a`"),
+            ("expected a mapping", "expected a mapping"),
+        ] {
+            assert_eq!(in_words(&format!("invalid type: {said}")), format!("invalid type: {words}"));
+        }
     }
 }

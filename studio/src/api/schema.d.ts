@@ -532,7 +532,8 @@ export interface paths {
         delete: operations["deleteKey"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change name and limits of a key */
+        patch: operations["changeKey"];
         trace?: never;
     };
     "/api/v1/lorebooks": {
@@ -581,6 +582,23 @@ export interface paths {
         put?: never;
         /** Macros of other programs as a template */
         post: operations["migrateMacros"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** MCP servers: their connections and tools */
+        get: operations["listMcpServers"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1033,6 +1051,40 @@ export interface paths {
         post?: never;
         /** Remove a tool */
         delete: operations["deleteTool"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/upstreams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Upstreams and aliases as they are configured, without secrets */
+        get: operations["listUpstreams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/upstreams/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask an upstream for a few tokens, to see whether it answers */
+        post: operations["testUpstream"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1506,6 +1558,12 @@ export interface components {
         Conversation: {
             conversation_id: string;
             created: string;
+            found?: {
+                excerpt: string;
+                /** @enum {string} */
+                in: "title" | "request" | "answer";
+                message_id?: string;
+            };
             has_more?: boolean;
             messages?: components["schemas"]["Record"][];
             metadata: Record<string, never> | null;
@@ -1514,6 +1572,8 @@ export interface components {
         Conversations: {
             data: components["schemas"]["Conversation"][];
             has_more: boolean;
+            /** @description with `q`: the `after` of the next request */
+            next?: string | null;
         };
         Coverage: {
             actions: {
@@ -2074,6 +2134,23 @@ export interface components {
             rights: "admin" | "plain";
             tokens_per_day?: number;
         };
+        /** @description What is asked of `PATCH /api/v1/keys/{id}`: what is absent stays, `null` takes a limit away. */
+        KeyChange: {
+            /** @description The aliases that it may ask, by the routes of other protocols and no other way. */
+            aliases?: string[] | null;
+            /** @description A name, for people. */
+            name?: string | null;
+            /**
+             * Format: int32
+             * @description Messages and turns of dialogues in a minute.
+             */
+            requests_per_minute?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of prompts and replies in a day (UTC), as upstreams count them.
+             */
+            tokens_per_day?: number | null;
+        };
         Keys: {
             data: components["schemas"]["Key"][];
             has_more: boolean;
@@ -2103,6 +2180,17 @@ export interface components {
         Lorebooks: {
             data: components["schemas"]["Lorebook"][];
             has_more: boolean;
+        };
+        McpServers: {
+            data: {
+                error: string | null;
+                /** @enum {string} */
+                kind: "http" | "program";
+                name: string;
+                /** @enum {string} */
+                state: "connected" | "connecting" | "failed";
+                tools: string[];
+            }[];
         };
         /** @description One message of the conversation, as a model sees it. */
         Message: {
@@ -2450,6 +2538,7 @@ export interface components {
             }[];
             conversation_id: string;
             created: string;
+            current: boolean;
             error?: {
                 [key: string]: unknown;
             };
@@ -2458,6 +2547,7 @@ export interface components {
             finish_reason?: string;
             /** @description what stands for the reply in its conversation, where it is not the reply itself */
             history?: string | null;
+            in_place_of?: string;
             message_id: string;
             metadata?: components["schemas"]["Metadata"];
             prompt?: components["schemas"]["Message"][];
@@ -2489,8 +2579,35 @@ export interface components {
             }[];
             expected_structure: Record<string, never> | null;
             lore: string[];
+            lore_dropped: {
+                number: number;
+                title: string;
+                /** @enum {string} */
+                why: "probability" | "group" | "budget";
+            }[];
+            lore_woken: {
+                /** @enum {string} */
+                by: "constant" | "sticky" | "forced" | "key";
+                /** @enum {string} */
+                found_in?: "messages" | "persons" | "others" | "entries";
+                key?: string;
+                number: number;
+                title: string;
+            }[];
             messages: components["schemas"]["Message"][];
             over: boolean;
+            parts: {
+                dropped: boolean;
+                index?: number;
+                /** @enum {string} */
+                kind: "block" | "lore" | "message" | "protocols";
+                number?: number;
+                priority: string;
+                role?: string;
+                tag?: string;
+                title?: string;
+                tokens: number;
+            }[];
             text: string;
             timed: {
                 [key: string]: unknown;
@@ -2799,6 +2916,47 @@ export interface components {
             status: "active" | "awaiting_ack" | "awaiting_answer" | "completed" | "failed";
             success: boolean;
         };
+        Upstreams: {
+            aliases: {
+                contract?: {
+                    [key: string]: unknown;
+                };
+                dialect?: string;
+                fallback: string[];
+                has_prompt: boolean;
+                instructions?: boolean;
+                max_reasks?: number;
+                model?: string;
+                name: string;
+                tools?: string[];
+                upstream: string | null;
+                weight: number | null;
+            }[];
+            data: {
+                aliases: string[];
+                default: boolean;
+                /** @description `***` where there is one */
+                key: string | null;
+                key_env: string | null;
+                key_file: string | null;
+                kind: string;
+                model: string | null;
+                name: string;
+                resting: boolean;
+                url: string;
+            }[];
+        };
+        UpstreamTest: {
+            elapsed_ms: number;
+            error?: {
+                code: string;
+                message: string;
+                retryable: boolean;
+            };
+            model: string | null;
+            name: string;
+            ok: boolean;
+        };
         Usage: {
             data: {
                 day: string;
@@ -3010,7 +3168,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -3231,7 +3389,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -4115,10 +4273,12 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
-                /** @description id of the row before the page */
+                /** @description id of the row before the page; `next` of the answer before, with `q` */
                 after?: string;
                 /** @description rows of the page, 1 to 200; 50 if absent */
                 limit?: number;
+                /** @description those that have this text in their title or in a message, whatever its letter case */
+                q?: string;
             };
             header?: never;
             path?: never;
@@ -7004,7 +7164,7 @@ export interface operations {
              * @description `unknown_field`: a field that does not exist; `field` names it
              *     `missing_field`: a field that has to be there; `field` names it
              *     `invalid_field`: a field does not take this value
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
              */
@@ -7200,7 +7360,7 @@ export interface operations {
              * @description `unknown_field`: a field that does not exist; `field` names it
              *     `missing_field`: a field that has to be there; `field` names it
              *     `invalid_field`: a field does not take this value
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              */
             422: {
                 headers: {
@@ -7329,6 +7489,20 @@ export interface operations {
                         code?: "not_found";
                         /** @constant */
                         status?: 404;
+                    };
+                };
+            };
+            /** @description `no_turns`: the dialogue has no turn yet */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "no_turns";
+                        /** @constant */
+                        status?: 409;
                     };
                 };
             };
@@ -8194,6 +8368,7 @@ export interface operations {
              * @description `unknown_field`: a field that does not exist; `field` names it
              *     `missing_field`: a field that has to be there; `field` names it
              *     `invalid_field`: a field does not take this value
+             *     `unknown_alias`: the configuration has no such alias; `close` has similar ones
              *     `first_key_admin`: the first key needs the `admin` right
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
@@ -8205,7 +8380,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "unknown_field" | "missing_field" | "invalid_field" | "first_key_admin" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "unknown_alias" | "first_key_admin" | "invalid_idempotency_key" | "idempotency_key_reused";
                         /** @constant */
                         status?: 422;
                     };
@@ -8345,6 +8520,179 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    changeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyChange"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large" | "too_many_values";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `unknown_alias`: the configuration has no such alias; `close` has similar ones
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "unknown_alias";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: something stored cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };
@@ -8859,6 +9207,86 @@ export interface operations {
             };
         };
     };
+    listMcpServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServers"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     createMessage: {
         parameters: {
             query?: never;
@@ -9017,7 +9445,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -9735,7 +10163,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -11156,7 +11584,7 @@ export interface operations {
                 draft?: boolean;
             };
             header?: {
-                /** @description the `ETag` that the change is based on: stored only while it names the last version */
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -11271,7 +11699,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent */
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -11372,7 +11800,10 @@ export interface operations {
     deleteScript: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -11386,6 +11817,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description `malformed_request`: path, query or body cannot be read, or the body broke off */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
             };
             /** @description `unauthorized`: no key, or one that is not valid */
             401: {
@@ -11443,6 +11888,20 @@ export interface operations {
                         code?: "method_not_allowed";
                         /** @constant */
                         status?: 405;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -11592,7 +12051,10 @@ export interface operations {
     publishScript: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -11607,6 +12069,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11686,6 +12150,20 @@ export interface operations {
                         code?: "slow_body";
                         /** @constant */
                         status?: 408;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -12716,7 +13194,7 @@ export interface operations {
                 draft?: boolean;
             };
             header?: {
-                /** @description the `ETag` that the change is based on: stored only while it names the last version */
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
                 "If-Match"?: string;
             };
             path: {
@@ -12817,7 +13295,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent */
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -12903,7 +13381,10 @@ export interface operations {
     deleteTemplate: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -12917,6 +13398,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description `malformed_request`: path, query or body cannot be read, or the body broke off */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
             };
             /** @description `unauthorized`: no key, or one that is not valid */
             401: {
@@ -12963,6 +13458,20 @@ export interface operations {
                         code?: "not_found" | "template_not_found";
                         /** @constant */
                         status?: 404;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -13115,7 +13624,10 @@ export interface operations {
     publishTemplate: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -13130,6 +13642,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13212,6 +13726,20 @@ export interface operations {
                         code?: "slow_body";
                         /** @constant */
                         status?: 408;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -13931,6 +14459,247 @@ export interface operations {
             };
         };
     };
+    listUpstreams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upstreams"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    testUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamTest"];
+                };
+            };
+            /** @description `malformed_request`: path, query or body cannot be read, or the body broke off */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large" | "too_many_values";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "rate_limited" | "tokens_used_up";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "overloaded";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
     getUsage: {
         parameters: {
             query?: never;
@@ -14258,7 +15027,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -14425,7 +15194,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -14591,7 +15360,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered
@@ -14888,7 +15657,7 @@ export interface operations {
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
-             *     `unknown_upstream`: there is no such upstream
+             *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
              *     `invalid_skein`: the prompt is no Skein; `line` and `column` where they are known
              *     `prompt_not_rendered`: the context has another form, or a template cannot be rendered

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 use tambour::Finding;
 
-use super::{Checked, Count, Part, Report};
+use super::baseline::Comparison;
+use super::summary::Row;
+use super::{Checked, Count, End, Part, Report};
 
 /// The format.
 pub(super) struct Json;
@@ -26,7 +28,36 @@ struct Line<'a> {
     /// The code that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_error: Option<&'a str>,
-    findings: &'a [Finding],
+    findings: Vec<Shown<'a>>,
+}
+
+/// A finding, and what it is beside the baseline: `new` or `unchanged`.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline_state: Option<&'static str>,
+}
+
+/// The last line.
+#[derive(Serialize)]
+struct Last<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<Counts<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'a Comparison>,
+}
+
+#[derive(Serialize)]
+struct Counts<'a> {
+    texts: usize,
+    failed: usize,
+    unreadable: usize,
+    errors: usize,
+    warnings: usize,
+    infos: usize,
+    rules: Vec<Row<'a>>,
 }
 
 impl<'a> Line<'a> {
@@ -40,7 +71,12 @@ impl<'a> Line<'a> {
             contract: verdict.contract,
             verdict: if verdict.passed() { "pass" } else { "fail" },
             first_error: verdict.first_error().map(|finding| finding.code.as_ref()),
-            findings: &verdict.findings,
+            findings: verdict
+                .findings
+                .iter()
+                .enumerate()
+                .map(|(index, finding)| Shown { finding, baseline_state: checked.state(index) })
+                .collect(),
         };
         match part {
             Part::Whole => {}
@@ -61,12 +97,27 @@ impl Report for Json {
         io::stdout().write_all(text.as_bytes())
     }
 
-    fn unreadable(&mut self, _path: &str, _message: &str) -> io::Result<()> {
+    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
-        io::stdout().flush()
+    fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()> {
+        let mut stdout = io::stdout();
+        let Count { texts, failed, unreadable, errors, warnings, infos, .. } = *count;
+        let summary = end.summary.as_ref().map(|summary| Counts {
+            texts,
+            failed,
+            unreadable,
+            errors,
+            warnings,
+            infos,
+            rules: summary.rows(),
+        });
+        let last = Last { summary, baseline: end.comparison.as_ref() };
+        if last.summary.is_some() || last.baseline.is_some() {
+            writeln!(stdout, "{}", serde_json::to_string(&last)?)?;
+        }
+        stdout.flush()
     }
 }
 
@@ -81,11 +132,11 @@ impl Report for Collected {
         Ok(())
     }
 
-    fn unreadable(&mut self, _path: &str, _message: &str) -> io::Result<()> {
+    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
+    fn finish(self: Box<Self>, _count: &Count, _end: &End) -> io::Result<()> {
         Ok(())
     }
 }

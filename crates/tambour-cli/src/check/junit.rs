@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::{Checked, Count, Part, Report};
+use tambour::Severity;
+
+use super::{Checked, Count, End, Part, Report};
 use crate::output;
 
 /// The format; the document is written at the end.
@@ -48,7 +50,7 @@ impl Report for Junit {
         let listed: String =
             verdict.findings.iter().map(|finding| output::line(&checked.name(), finding) + "\n").collect();
         let listed = escape(&listed);
-        match verdict.first_error() {
+        match checked.deciding().find(|finding| finding.severity == Severity::Error) {
             Some(first) => {
                 suite.failures += 1;
                 let _ = write!(
@@ -66,7 +68,7 @@ impl Report for Junit {
         Ok(())
     }
 
-    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
         let suite = self.suite(path);
         suite.tests += 1;
         suite.errors += 1;
@@ -74,13 +76,13 @@ impl Report for Junit {
             suite.cases,
             "    <testcase classname=\"input\" name=\"{}\">\n      <error type=\"unreadable\" message=\"{}\"/>\n    \
              </testcase>",
-            escape(path),
+            escape(&record.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))),
             escape(message),
         );
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _count: &Count) -> io::Result<()> {
+    fn finish(self: Box<Self>, _count: &Count, _end: &End) -> io::Result<()> {
         let sum = |count: fn(&Suite) -> usize| self.suites.iter().map(count).sum::<usize>();
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let _ = writeln!(

@@ -1,11 +1,14 @@
 //! `tambour check`: replies, transcripts, records and examples held against a contract.
 
+mod baseline;
 mod excerpt;
 mod files;
 mod json;
 mod junit;
 mod pretty;
+mod records;
 mod sarif;
+mod summary;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -19,11 +22,13 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tambour::dialect;
 use tambour::verdict::{Contract, Verdict};
-use tambour::{Profile, Severity};
+use tambour::{Finding, Profile, Severity};
 
 use crate::args::{self, OptionArgs, StructureArgs};
 use crate::{Outcome, input, output};
+use baseline::{Baseline, Comparison};
 pub(crate) use junit::escape;
+use summary::Summary;
 
 /// Hold replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
@@ -55,6 +60,12 @@ pub(crate) struct Args {
     /// How findings are shown
     #[arg(long, value_enum, default_value_t = Format::Pretty)]
     format: Format,
+    /// Add which rules were broken how often in all texts: on standard error, with `--format json` in a last line
+    #[arg(long)]
+    summary: bool,
+    /// Compare with this earlier report of `--format json`: what is new, what is gone; only new errors fail
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     /// Files and directories; `-` is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -105,6 +116,8 @@ struct Checked<'a> {
     verdict: Verdict,
     /// Nobody has said what it should be: its kind was found out.
     found: bool,
+    /// Tells of each finding whether it is new; empty where there is no baseline.
+    new: Vec<bool>,
 }
 
 /// Which part of a file a text is.
@@ -122,11 +135,18 @@ trait Report {
     /// A text and its verdict.
     fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()>;
 
-    /// Something that could not be read.
-    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()>;
+    /// A file that could not be read, or the record on a line of it.
+    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
 
     /// The end.
-    fn finish(self: Box<Self>, count: &Count) -> io::Result<()>;
+    fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()>;
+}
+
+/// What a report may end with.
+#[derive(Default)]
+struct End {
+    summary: Option<Summary>,
+    comparison: Option<Comparison>,
 }
 
 /// What was counted on the way.
@@ -157,6 +177,7 @@ impl Count {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let named = args.structure.dialect(args.contract.as_deref(), "--contract")?;
     let plan = texts::Plan {
         contract: Contract::named(named.unwrap_or(dialect::AUTO))?,
@@ -167,8 +188,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         contract_field: args.contract_field.as_deref(),
     };
     let (files, missing) = files::find(&args.paths, plan.file_types());
-    let mut run =
-        Run { report: report(args.format), count: Count::default(), progress: progress(&files, &plan) };
+    let mut run = Run::new(report(args.format), progress(&files, &plan));
+    run.summary = args.summary.then(Summary::default);
+    run.baseline = baseline;
     for (path, message) in &missing {
         run.unreadable(path, message)?;
     }
@@ -176,8 +198,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         plan.check(file, &mut run)?;
     }
     run.progress.finish_and_clear();
-    let Run { report, count, .. } = run;
-    report.finish(&count)?;
+    let Run { report, count, summary, baseline, .. } = run;
+    let end = End { summary, comparison: baseline.map(Baseline::comparison) };
+    report.finish(&count, &end)?;
+    if !matches!(args.format, Format::Json) {
+        end.print();
+    }
     let empty = args.examples && count.texts == 0 && count.unreadable == 0;
     if empty {
         let of = named.map(|name| format!(" of `{name}`")).unwrap_or_default();
@@ -194,10 +220,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         // Prose passes as prose, whatever it should have been.
         output::complain(&format!("checked as `{kind}`, since no --contract says what it should be"));
     }
+    let errors = end.comparison.map_or(count.errors, |comparison| comparison.new_errors);
     Ok(match count {
         _ if mixed.is_some() => Outcome::Unclear,
         Count { unreadable: 1.., .. } => Outcome::Unclear,
-        Count { errors: 1.., .. } => Outcome::Refused,
+        _ if errors > 0 => Outcome::Refused,
         _ if empty && !args.allow_empty => Outcome::Refused,
         _ => Outcome::Fine,
     })
@@ -222,7 +249,7 @@ pub(crate) fn text(
     };
     let verdicts = std::rc::Rc::default();
     let report = Box::new(json::Collected(std::rc::Rc::clone(&verdicts)));
-    let mut run = Run { report, count: Count::default(), progress: ProgressBar::hidden() };
+    let mut run = Run::new(report, ProgressBar::hidden());
     plan.text(input::STDIN, text.as_bytes(), &mut run)?;
     Ok(verdicts.take())
 }
@@ -253,11 +280,23 @@ fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
 struct Run {
     report: Box<dyn Report>,
     count: Count,
+    summary: Option<Summary>,
+    baseline: Option<Baseline>,
     progress: ProgressBar,
 }
 
 impl Run {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+    fn new(report: Box<dyn Report>, progress: ProgressBar) -> Run {
+        Run { report, count: Count::default(), summary: None, baseline: None, progress }
+    }
+
+    fn checked(&mut self, mut checked: Checked<'_>) -> io::Result<()> {
+        if let Some(baseline) = &mut self.baseline {
+            checked.new = baseline.compare(&checked);
+        }
+        if let Some(summary) = &mut self.summary {
+            summary.add(&checked.verdict);
+        }
         let count = &mut self.count;
         count.texts += 1;
         count.failed += usize::from(!checked.verdict.passed());
@@ -272,7 +311,7 @@ impl Run {
             }
         }
         let report = &mut self.report;
-        self.progress.suspend(|| report.checked(checked))
+        self.progress.suspend(|| report.checked(&checked))
     }
 
     fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
@@ -280,12 +319,44 @@ impl Run {
         let report = &mut self.report;
         self.progress.suspend(|| {
             output::complain(&format!("{path}: {message}"));
-            report.unreadable(path, message)
+            report.unreadable(path, None, message)
         })
+    }
+
+    /// A record that cannot be checked.
+    fn unreadable_record(&mut self, path: &str, line: u64, message: &str) -> io::Result<()> {
+        self.count.unreadable += 1;
+        self.report.unreadable(path, Some(line), message)
+    }
+
+    /// Says something of a file on standard error.
+    fn tell(&self, path: &str, message: &str) {
+        self.progress.suspend(|| output::complain(&format!("{path}: {message}")));
+    }
+}
+
+impl End {
+    /// Prints it for people.
+    fn print(&self) {
+        let summary = self.summary.as_ref().map(Summary::lines).unwrap_or_default();
+        let comparison = self.comparison.as_ref().map(Comparison::lines).unwrap_or_default();
+        output::note(&(summary + &comparison));
     }
 }
 
 impl Checked<'_> {
+    /// The findings that decide: the new ones where there is a baseline, else all.
+    fn deciding(&self) -> impl Iterator<Item = &Finding> {
+        let is_new = |index: usize| self.new.get(index).copied().unwrap_or(true);
+        let findings = self.verdict.findings.iter().enumerate();
+        findings.filter(move |(index, _)| is_new(*index)).map(|(_, finding)| finding)
+    }
+
+    /// The word for what a finding is beside the baseline, if there is one.
+    fn state(&self, index: usize) -> Option<&'static str> {
+        self.new.get(index).map(|new| if *new { "new" } else { "unchanged" })
+    }
+
     /// The name of the text in messages.
     fn name(&self) -> String {
         let path = input::name_of(Some(Path::new(self.path)));

@@ -7,7 +7,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use tambour::{Finding, Severity};
 
 use super::excerpt::Excerpt;
-use super::{Checked, Count, Report};
+use super::{Checked, Count, End, Report};
 use crate::output::{self, visible};
 
 /// The format.
@@ -31,7 +31,7 @@ impl Report for Pretty {
     fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
         let name = checked.name();
         let mut text = String::new();
-        for finding in &checked.verdict.findings {
+        for finding in checked.deciding() {
             let shown = Shown { finding, excerpt: Excerpt::new(&name, checked.text, finding) };
             if self.handler.render_report(&mut text, &shown).is_err() {
                 text.push_str(&output::line(&name, finding));
@@ -41,11 +41,11 @@ impl Report for Pretty {
         io::stdout().write_all(text.as_bytes())
     }
 
-    fn unreadable(&mut self, _path: &str, _message: &str) -> io::Result<()> {
+    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, count: &Count) -> io::Result<()> {
+    fn finish(self: Box<Self>, count: &Count, _end: &End) -> io::Result<()> {
         let Count { texts, failed, errors, warnings, infos, .. } = count;
         let mut stdout = io::stdout();
         writeln!(

@@ -8,7 +8,7 @@ use tambour::finding::Rule;
 use tambour::span::Place;
 use tambour::{Finding, Severity, catalogue};
 
-use super::{Checked, Count, Part, Report};
+use super::{Checked, Count, End, Part, Report};
 
 /// The format; the log is written at the end.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Sarif {
 
 impl Report for Sarif {
     fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        for finding in &checked.verdict.findings {
+        for (place, finding) in checked.verdict.findings.iter().enumerate() {
             let id = format!("{}/{}", finding.rule, finding.code);
             let index = match self.indices.get(&id) {
                 Some(index) => *index,
@@ -32,21 +32,29 @@ impl Report for Sarif {
                     self.rules.len() - 1
                 }
             };
-            self.results.push(result(&id, index, checked, finding));
+            let mut result = result(&id, index, checked, finding);
+            if let Some(state) = checked.state(place) {
+                result["baselineState"] = state.into();
+            }
+            self.results.push(result);
         }
         Ok(())
     }
 
-    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
+        let mut place = json!({ "artifactLocation": { "uri": uri(path) } });
+        if let Some(line) = record {
+            place["region"] = json!({ "startLine": line });
+        }
         self.notifications.push(json!({
             "level": "error",
             "message": { "text": message },
-            "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(path) } } }],
+            "locations": [{ "physicalLocation": place }],
         }));
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, count: &Count) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, count: &Count, _end: &End) -> io::Result<()> {
         let mixed = count.mixed();
         if let Some(message) = &mixed {
             self.notifications.push(json!({ "level": "error", "message": { "text": message } }));

@@ -9,10 +9,13 @@ use anyhow::Result;
 use serde_json::Value;
 use tambour::Options;
 use tambour::contract::examples;
+use tambour::dialect::{AUTO, detect};
 use tambour::span::Span;
+use tambour::texts::counted;
 use tambour::verdict::Contract;
 
 use super::files::{File, has_ending};
+use super::records::Records;
 use super::{Checked, Part, Run};
 use crate::input::{self, STDIN};
 use crate::output;
@@ -27,6 +30,10 @@ pub(super) struct Plan<'a> {
     pub(super) field: Option<&'a str>,
     pub(super) contract_field: Option<&'a str>,
 }
+
+/// Dialects whose replies are not written in JSON.
+const TEXTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
+const PLAIN: &str = "plain";
 
 const MARKDOWN: &[&str] = &["md", "markdown"];
 const RECORDS: &[&str] = &["jsonl", "ndjson"];
@@ -57,13 +64,30 @@ impl Plan<'_> {
             }
             _ => {
                 match input::read_raw(Some(&file.path)) {
-                    Ok(bytes) => self.text(&path, &bytes, run)?,
+                    Ok(bytes) => match self.records_unread(&file.path, &bytes) {
+                        Some(message) => run.unreadable(&path, &message)?,
+                        None => self.text(&path, &bytes, run)?,
+                    },
                     Err(error) => run.unreadable(&path, &error.root_cause().to_string())?,
                 }
                 run.progress.inc(file.size);
             }
         }
         Ok(())
+    }
+
+    /// The reason why a file is no reply: it has records, and nobody said which field of them holds the reply. A dialect that is
+    /// written in JSON, or of calls in JSON, is taken at its word.
+    fn records_unread(&self, file: &Path, bytes: &[u8]) -> Option<String> {
+        let Contract::Dialect(entry) = self.contract else { return None };
+        let named = has_ending(file, RECORDS);
+        let (is_auto, is_text) = (entry.name == AUTO, TEXTS.contains(&entry.name));
+        if self.examples || self.field.is_some() || !(is_auto || is_text && named) {
+            return None;
+        }
+        let records = Records::read(bytes)?;
+        let plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
+        ((named || records.count > 1) && (is_text || plain())).then(|| records.unread())
     }
 
     /// Checks all of a text, or the examples in it.
@@ -73,7 +97,14 @@ impl Plan<'_> {
 
     fn whole(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
         let verdict = self.contract.check(bytes, &self.options);
-        run.checked(&Checked { path, part: Part::Whole, text: bytes, verdict, found: !self.named })
+        run.checked(Checked {
+            path,
+            part: Part::Whole,
+            text: bytes,
+            verdict,
+            found: !self.named,
+            new: Vec::new(),
+        })
     }
 
     fn document(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
@@ -89,7 +120,7 @@ impl Plan<'_> {
                 finding.span = Span { start: document.received(start), end: document.received(end) };
             }
             let part = Part::Example { number: index + 1, line: example.line };
-            run.checked(&Checked { path, part, text: bytes, verdict, found: !self.named })?;
+            run.checked(Checked { path, part, text: bytes, verdict, found: !self.named, new: Vec::new() })?;
         }
         Ok(())
     }
@@ -126,12 +157,14 @@ impl Plan<'_> {
                     let found = contract.is_none() && !self.named;
                     let text = reply.as_bytes();
                     let verdict = contract.unwrap_or(self.contract).check(text, &self.options);
-                    run.checked(&Checked { path, part: Part::Record { line, id }, text, verdict, found })?;
+                    let part = Part::Record { line, id };
+                    run.checked(Checked { path, part, text, verdict, found, new: Vec::new() })?;
                 }
                 Err(message) => faults.add(line, &message, path, run)?,
             }
         }
-        faults.finish(path, run)
+        faults.finish(path, run);
+        Ok(())
     }
 
     fn record(
@@ -203,7 +236,7 @@ impl Decoded {
     }
 }
 
-/// Records that cannot be checked: the first ones are shown, the rest counted.
+/// Records that cannot be checked: reports have all of them, and people are told of the first ones and how many more there are.
 #[derive(Default)]
 struct Faults {
     count: usize,
@@ -214,16 +247,15 @@ impl Faults {
 
     fn add(&mut self, line: u64, message: &str, path: &str, run: &mut Run) -> io::Result<()> {
         self.count += 1;
-        if self.count > Faults::SHOWN {
-            return Ok(());
+        if self.count <= Faults::SHOWN {
+            run.tell(path, &format!("record {line}: {message}"));
         }
-        run.unreadable(path, &format!("record {line}: {message}"))
+        run.unreadable_record(path, line, message)
     }
 
-    fn finish(&self, path: &str, run: &mut Run) -> io::Result<()> {
-        match self.count.checked_sub(Faults::SHOWN) {
-            None | Some(0) => Ok(()),
-            Some(more) => run.unreadable(path, &format!("{more} more records cannot be checked")),
+    fn finish(&self, path: &str, run: &Run) {
+        if let Some(more @ 1..) = self.count.checked_sub(Faults::SHOWN) {
+            run.tell(path, &format!("{} cannot be checked", counted(more, "more record")));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rmcp::handler::server::tool::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tambour::dialect::{self, DIALECTS};
 use tambour::limits::Limits;
+use tambour::texts::in_words;
 use tambour::verdict::Contract;
 use tambour::{Finding, Options, Pipeline, Profile};
 
@@ -220,7 +221,8 @@ fn options() -> Map<String, Value> {
 }
 
 fn arguments<T: DeserializeOwned>(given: Value) -> Result<T> {
-    serde_json::from_value(given).context("the arguments do not fit")
+    serde_json::from_value(given)
+        .map_err(|error| anyhow!("the arguments do not fit: {}", in_words(&error.to_string())))
 }
 
 fn read_with(profile: Profile, given: &Map<String, Value>) -> Result<Options> {

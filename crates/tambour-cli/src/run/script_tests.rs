@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use tambour::dialogue::script_test::{Difference, ScriptTest, TestEnv};
 use tambour::options::Language;
+use tambour::texts::counted;
 
 use super::Args;
 use crate::check::escape;
@@ -38,7 +39,17 @@ enum Verdict {
     /// Its script cannot run, for these faults.
     Refused(String),
     /// It cannot be read, or names a script that cannot.
-    Unreadable(String),
+    Unreadable {
+        /// Line and column, each behind a colon; empty where they are not known.
+        place: String,
+        message: String,
+    },
+}
+
+impl Verdict {
+    fn unreadable(message: impl Into<String>) -> Verdict {
+        Verdict::Unreadable { place: String::new(), message: message.into() }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
@@ -56,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     if let Some(file) = &args.junit {
         std::fs::write(file, junit(&results)).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let is_unreadable = |tested: &Tested| matches!(tested.verdict, Verdict::Unreadable(_));
+    let is_unreadable = |tested: &Tested| matches!(tested.verdict, Verdict::Unreadable { .. });
     Ok(match results.iter().all(Tested::passed) {
         true => Outcome::Fine,
         false if results.iter().any(is_unreadable) => Outcome::Unclear,
@@ -69,24 +80,27 @@ fn tested(args: &Args, path: &Path) -> Result<Tested> {
     let templates = args.templates.files()?;
     let name = input::name_of(Some(path));
     let language: Language = args.templates.language.into();
-    let test = match parsed(path, &name) {
+    let test = match parsed(path) {
         Ok(test) => test,
-        Err(error) => {
-            return Ok(Tested { name, turns: 0, verdict: Verdict::Unreadable(format!("{error:#}")) });
-        }
+        Err(unreadable) => return Ok(Tested { name, turns: 0, verdict: unreadable }),
     };
     let turns = test.turns.len();
     let verdict = match verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
         Ok(verdict) => verdict,
-        Err(error) => Verdict::Unreadable(format!("{error:#}")),
+        Err(error) => Verdict::unreadable(format!("{error:#}")),
     };
     Ok(Tested { name, turns, verdict })
 }
 
-fn parsed(path: &Path, name: &str) -> Result<ScriptTest> {
-    let text =
-        String::from_utf8(input::read_raw(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
-    Ok(ScriptTest::parse(name, &text)?)
+fn parsed(path: &Path) -> Result<ScriptTest, Verdict> {
+    let read = input::read_raw(Some(path));
+    let bytes =
+        read.map_err(|error| Verdict::unreadable(format!("cannot be read: {}", error.root_cause())))?;
+    let text = String::from_utf8(bytes).map_err(|_| Verdict::unreadable("the test is not UTF-8 text"))?;
+    ScriptTest::parse("the test", &text).map_err(|error| Verdict::Unreadable {
+        place: error.place().map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default(),
+        message: error.to_string(),
+    })
 }
 
 fn verdict(
@@ -128,20 +142,23 @@ fn told(difference: &Difference) -> String {
 fn pretty(tested: &Tested) -> String {
     let Tested { name, turns, verdict } = tested;
     match verdict {
-        Verdict::Ran(differences) if differences.is_empty() => format!("{name}: {turns} turns as expected\n"),
+        Verdict::Ran(differences) if differences.is_empty() => {
+            format!("{name}: {} as expected\n", counted(*turns, "turn"))
+        }
         Verdict::Ran(differences) => {
             let lines = differences.iter();
             lines.map(|one| format!("{name}: turn {}: {}\n", one.turn, told(one))).collect()
         }
         Verdict::Refused(faults) => format!("{name}: the script cannot run\n{faults}\n"),
-        Verdict::Unreadable(error) => format!("{name}: {error}\n"),
+        Verdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
     }
 }
 
 /// The document of all results.
 fn junit(results: &[Tested]) -> String {
     let (mut suites, mut all) = (String::new(), (0, 0, 0));
-    for Tested { name, turns, verdict } in results {
+    for tested in results {
+        let Tested { name, turns, verdict } = tested;
         let (mut cases, mut counts) = (String::new(), (0, 0, 0));
         let mut case = |title: &str, inner: String| {
             let _ = writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{inner}", escape(name));
@@ -166,11 +183,11 @@ fn junit(results: &[Tested]) -> String {
                     case(&title, failure);
                 }
             }
-            Verdict::Refused(message) | Verdict::Unreadable(message) => {
+            Verdict::Refused(_) | Verdict::Unreadable { .. } => {
                 counts = (1, 0, 1);
                 let error = format!(
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",
-                    escape(message)
+                    escape(pretty(tested).trim_end())
                 );
                 case("script", error);
             }

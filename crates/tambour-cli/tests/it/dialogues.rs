@@ -260,7 +260,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
     let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.stdout.starts_with("broken.yaml: ") && ran.stdout.contains("abc.test.yaml: turn"),
+        ran.stdout.starts_with("broken.yaml:1:8: ") && ran.stdout.contains("abc.test.yaml: turn"),
         "{}",
         ran.stdout
     );
@@ -269,6 +269,56 @@ fn a_run_is_saved_as_a_test_and_compared() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("the script cannot run"), "{}", ran.stdout);
     assert_eq!(run(&["run"], "").code, Some(2));
+}
+
+#[test]
+fn a_test_that_cannot_fail_is_refused() {
+    let out = folder("empty-tests");
+    write(&out, "script.yaml", "sessions: [{session: s, phases: []}]\n");
+    for (text, told) in [
+        ("script: script.yaml\nturns: []\n", "t.yaml:2:8: `turns` is empty"),
+        ("{\"script\": \"script.yaml\", \"turns\": []}", "t.yaml:1:36: `turns` is empty"),
+        ("script: script.yaml\n", "t.yaml:1:1: the test is not YAML as expected: missing field `turns`"),
+        ("turns:\n  - text: a\n    reply: b\n", "t.yaml:3:5: the test is not YAML as expected: "),
+    ] {
+        write(&out, "t.yaml", text);
+        let ran = run_in(&out, &["run", "--test", "t.yaml"], "");
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stdout.starts_with(told), "{}", ran.stdout);
+        assert_eq!(ran.stdout.matches("t.yaml").count(), 1, "{}", ran.stdout);
+        let ran = run_in(&out, &["run", "--test", "t.yaml", "--format", "junit"], "");
+        assert!(ran.stdout.contains("errors=\"1\""), "{}", ran.stdout);
+    }
+    let ran = run_in(&out, &["run", "--test", "missing.yaml"], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(ran.stdout.matches("missing.yaml").count(), 1, "{}", ran.stdout);
+    // Nothing is written that would be refused.
+    let arguments = ["run", "script.yaml", "--upstream", "demo", "--user-first", "--save-test", "saved.yaml"];
+    let ran = run_in(&out, &arguments, "");
+    assert!(ran.stderr.contains("saved.yaml is not written"), "{ran:?}");
+    assert!(!out.join("saved.yaml").exists());
+}
+
+#[test]
+fn a_saved_test_names_its_script() {
+    let source = example("abc-model");
+    let out = folder("saved-tests");
+    for (from, to) in [("script.yaml", "scripts/calm.yaml"), ("replies.jsonl", "replies.jsonl")] {
+        write(&out, to, std::fs::read_to_string(source.join(from)).expect("it is there"));
+    }
+    std::fs::create_dir_all(out.join("tests")).expect("a folder can be made");
+    for (test, script) in
+        [("tests/calm.test.yaml", "../scripts/calm.yaml"), ("scripts/calm.test.yaml", "calm.yaml")]
+    {
+        let arguments =
+            ["run", "scripts/calm.yaml", "--upstream", "replay:replies.jsonl", "--save-test", test];
+        let ran = run_in(&out, &arguments, "/quit\n");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let text = std::fs::read_to_string(out.join(test)).expect("it was written");
+        assert!(text.starts_with(&format!("script: {script}\n")), "{text}");
+        let ran = run_in(&out, &["run", "--test", test], "");
+        assert_eq!((ran.code, ran.stdout), (Some(0), format!("{test}: 1 turn as expected\n")));
+    }
 }
 
 #[test]
@@ -282,4 +332,15 @@ fn a_dialogue_begins_at_a_step() {
     let ran = run_in(&folder, &arguments, "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("place in the script"), "{}", ran.stderr);
+    // Steps and actions, the closest first.
+    let near = "sessions[0].phases[0].steps[0].action[0]";
+    let ran =
+        run_in(&folder, &["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", near], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("known: {place}")), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(", sessions[0].phases[0].steps[0],") || ran.stderr.contains("steps[0]\n"),
+        "{}",
+        ran.stderr
+    );
 }

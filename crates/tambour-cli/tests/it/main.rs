@@ -1,6 +1,7 @@
 //! Runs the built command on files and pipes.
 
 mod check;
+mod check_ci;
 mod decode;
 mod dialogues;
 mod formats;

@@ -245,3 +245,30 @@ fn tools_of_tambour_mcp_are_called_by_the_server() {
     assert_eq!(serving.ended(LONG), Some(0));
     let _ = std::fs::remove_dir_all(folder);
 }
+
+#[test]
+fn an_open_address_without_a_key_is_wrong_use() {
+    let folder = folder("open-address");
+    let serve = |key: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tambour"));
+        command.args(["serve", "--listen", "0.0.0.0:0", "--data", "data"]).current_dir(&folder);
+        command
+            .env_remove("TAMBOUR_API_KEY")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        key.map(|key| command.env("TAMBOUR_API_KEY", key));
+        command.spawn().expect("the command starts")
+    };
+    let ended = serve(None).wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0), "{errors}");
+    assert!(errors.contains("TAMBOUR_API_KEY"), "{errors}");
+    // With a key it listens.
+    let mut child = serve(Some("0123456789abcdef01234567"));
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(first.starts_with("listening on http://"), "{first}");
+}

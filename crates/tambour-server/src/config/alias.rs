@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tambour::schema::{Schema, SchemaLimits};
+use tambour::texts::listed;
 
 use super::{Config, ConfigError};
 use crate::app::Settings;
@@ -118,19 +119,15 @@ impl Config {
             let field = |which: &str| format!("aliases.{name}.{which}");
             if let Some(upstream) = alias.upstream.as_ref().filter(|name| !self.upstreams.contains_key(*name))
             {
-                let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
-                let what =
-                    format!("names `{upstream}`, and there is no such upstream; known: {}", known.join(", "));
+                let known = listed(upstream, self.upstreams.keys().map(String::as_str));
+                let what = format!("names `{upstream}`, and there is no such upstream; known: {known}");
                 return Err(self.wrong(&field("upstream"), &what));
             }
             for other in &alias.fallback {
                 if other == name || !self.aliases.contains_key(other) {
-                    let known: Vec<&str> =
-                        self.aliases.keys().filter(|one| *one != name).map(String::as_str).collect();
-                    let what = format!(
-                        "names `{other}`, and there is no such other alias; known: {}",
-                        known.join(", ")
-                    );
+                    let known = self.aliases.keys().filter(|one| *one != name).map(String::as_str);
+                    let known = listed(other, known);
+                    let what = format!("names `{other}`, and there is no such other alias; known: {known}");
                     return Err(self.wrong(&field("fallback"), &what));
                 }
             }

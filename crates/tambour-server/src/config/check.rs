@@ -1,6 +1,7 @@
 //! What is looked at when the server starts, before anything is asked of it.
 
 use std::path::Path;
+use tambour::texts::counted;
 
 use reqwest::Url;
 
@@ -28,7 +29,8 @@ impl Config {
             let length = key.chars().count();
             if length < KEY || key.trim() != key {
                 let what = format!(
-                    "has {length} characters; it takes at least {KEY} without blanks around them. `openssl rand -hex 24` makes one"
+                    "has {}; it takes at least {KEY} without blanks around them. `openssl rand -hex 24` makes one",
+                    counted(length, "character")
                 );
                 return Err(self.wrong("api_key", &what));
             }

@@ -256,7 +256,7 @@ impl std::fmt::Debug for Config {
 }
 
 /// A URL without the password and the query that may stand in it.
-fn without_secrets(url: &str) -> String {
+pub(crate) fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let address =

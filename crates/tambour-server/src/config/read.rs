@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tambour::texts::in_words;
+
 use super::origins::{field_at, place};
 use super::{Config, ConfigError, Origins, Retention, UPSTREAM_KEY};
 use crate::tools::SECRET_ENV;
@@ -63,7 +65,7 @@ fn read(path: &Path) -> Result<(toml::Table, Origins), ConfigError> {
     let wrong = |error: &toml::de::Error, what: &str| {
         let place =
             error.span().map_or_else(|| path.display().to_string(), |at| place(path, &text, at.start));
-        ConfigError(format!("{place}: {what}{}", error.message().trim()))
+        ConfigError(format!("{place}: {what}{}", in_words(error.message().trim())))
     };
     let table: toml::Table = text.parse().map_err(|error| wrong(&error, "not TOML: "))?;
     // By itself, since only the text has places.
@@ -75,7 +77,7 @@ fn read(path: &Path) -> Result<(toml::Table, Origins), ConfigError> {
 }
 
 fn of_table(table: &toml::Table) -> Result<Config, String> {
-    table.clone().try_into().map_err(|error: toml::de::Error| error.message().trim().to_owned())
+    table.clone().try_into().map_err(|error: toml::de::Error| in_words(error.message().trim()))
 }
 
 /// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tambour::dialogue::{Call, CallKind, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
 use tambour::event::{Extension, Failure, FinishReason, Notice};
 use tambour::script::{Script, load};
+use tambour::texts::counted;
 use tambour::{End, Options};
 
 use super::admission::Admission;
@@ -514,7 +515,8 @@ fn key_removed() -> Failure {
 }
 
 fn too_large(what: &str, limit: usize) -> Failure {
-    failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit} bytes"), false)
+    let limit = counted(limit, "byte");
+    failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit}"), false)
 }
 
 fn interrupted() -> Failure {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tambour::event::{Appraisal, Completed, EventKind, Extension, FinishReason, ToolCall, Worth};
 use tambour::options::{Hold, Language};
+use tambour::texts::counted;
 use tambour::{End, Event, Finding, Options, Pipeline, Severity, Sink};
 
 use super::{Choice, Log, Run, millis};
@@ -201,7 +202,8 @@ impl Attempt {
             Item::Text(text) => self.gather_text(&text, run),
             Item::Reasoning(text) if text.len() > self.room => {
                 let limit = choice.options.limits.input;
-                let message = format!("the reasoning is longer than `limits.input`, {limit} bytes");
+                let message =
+                    format!("the reasoning is longer than `limits.input`, {}", counted(limit, "byte"));
                 return Some(End::Failed(failure("input_too_large", message, false)));
             }
             Item::Reasoning(text) => {

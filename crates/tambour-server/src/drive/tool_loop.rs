@@ -14,6 +14,7 @@ use serde_json::json;
 use tambour::End;
 use tambour::event::{Failure, FinishReason, ToolCall, ToolResult, ToolStart};
 use tambour::options::Language;
+use tambour::texts::counted;
 
 use self::round::Round;
 use super::attempt::Attempt;
@@ -132,8 +133,10 @@ impl<'a> ToolLoop<'a> {
     fn endless(&mut self, calls: &[ToolCall], most: u32) -> Option<Failure> {
         self.iterations += 1;
         if self.iterations > most {
-            let message =
-                format!("more than {most} replies of the message called tools (`tools.max_iterations`)");
+            let message = format!(
+                "more than {} of the message called tools (`tools.max_iterations`)",
+                counted(most, "reply")
+            );
             return Some(failure("tool_iterations", message, false));
         }
         if calls.len() > MOST_CALLS {

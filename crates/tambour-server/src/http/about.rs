@@ -75,6 +75,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("already_answered", 409, "the call has been answered, or its time is over"),
     ("not_waiting", 409, "the call does not wait for this"),
     ("answer_expected", 409, "the dialogue waits for the answer to a request; `call_id` names it"),
+    ("no_turns", 409, "the dialogue has no turn yet"),
     ("not_published", 409, "no version of the script is published"),
     ("tool_of_server", 409, "the tool is one of an MCP server in the configuration, which no key changes"),
     ("own_key", 409, "a key cannot remove itself"),
@@ -86,7 +87,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     (
         "changed_meanwhile",
         412,
-        "`If-Match` names another version than the last; `present` is what is stored, `sent` what was sent",
+        "`If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything",
     ),
     ("too_large", 413, "the body is longer than it may be"),
     (
@@ -109,7 +110,8 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("unknown_dialect", 422, "there is no such dialect"),
     ("unknown_contract", 422, "there is no such contract"),
     ("unknown_protocol", 422, "there is no such output protocol"),
-    ("unknown_upstream", 422, "there is no such upstream"),
+    ("unknown_upstream", 422, "there is no such upstream; `close` has similar ones"),
+    ("unknown_alias", 422, "the configuration has no such alias; `close` has similar ones"),
     ("unknown_tool", 422, "there is no tool of that name; `close` has similar ones"),
     ("unknown_call", 422, "the message has no such call"),
     ("webhook_not_allowed", 422, "webhooks may not go there"),
@@ -214,6 +216,9 @@ const ABOUT: &[About] = about! {
     get "/api/v1/rules/{name}" "getRule" "replies" [];
     get "/api/v1/settings" "getSettings" "settings" [];
     put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"]];
+    get "/api/v1/upstreams" "listUpstreams" "settings" [ADMIN];
+    post "/api/v1/upstreams/{name}/test" "testUpstream" "settings" [ADMIN, &["rate_limited", "tokens_used_up"]];
+    get "/api/v1/mcp" "listMcpServers" "settings" [ADMIN];
     get "/api/v1/conversations" "listConversations" "conversations" [LISTED];
     post "/api/v1/conversations" "createConversation" "conversations" [];
     get "/api/v1/conversations/{id}" "getConversation" "conversations" [LISTED];
@@ -234,16 +239,16 @@ const ABOUT: &[About] = about! {
     post "/api/v1/scripts/validate" "validateScript" "scripts" [LONG];
     get "/api/v1/scripts/{id}" "getScript" "scripts" [QUERY, OTHER];
     put "/api/v1/scripts/{id}" "putScript" "scripts" [SCRIPT, OTHER, LONG, BASED];
-    delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER];
+    delete "/api/v1/scripts/{id}" "deleteScript" "scripts" [OTHER, BASED];
     post "/api/v1/scripts/{id}/replay" "replayTest" "scripts" [LONG, &["invalid_script", "invalid_test"]];
-    post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [];
+    post "/api/v1/scripts/{id}/publish" "publishScript" "scripts" [BASED];
     get "/api/v1/scripts/{id}/versions" "listScriptVersions" "scripts" [LISTED];
     get "/api/v1/scripts/{id}/diff" "diffScript" "scripts" [QUERY, &["missing_field"]];
     get "/api/v1/templates" "listTemplates" "scripts" [LISTED];
     get "/api/v1/templates/{name}" "getTemplate" "scripts" [QUERY, TEMPLATE];
     put "/api/v1/templates/{name}" "putTemplate" "scripts" [BASED, &["too_many"]];
-    delete "/api/v1/templates/{name}" "deleteTemplate" "scripts" [TEMPLATE];
-    post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE];
+    delete "/api/v1/templates/{name}" "deleteTemplate" "scripts" [TEMPLATE, BASED];
+    post "/api/v1/templates/{name}/publish" "publishTemplate" "scripts" [TEMPLATE, BASED];
     get "/api/v1/templates/{name}/versions" "listTemplateVersions" "scripts" [LISTED, TEMPLATE];
     get "/api/v1/templates/{name}/diff" "diffTemplate" "scripts" [QUERY, TEMPLATE, &["missing_field"]];
     get "/api/v1/dialogues" "listDialogues" "dialogues" [LISTED];
@@ -258,7 +263,7 @@ const ABOUT: &[About] = about! {
     post "/api/v1/dialogues/{id}/forks" "createFork" "dialogues" [];
     post "/api/v1/dialogues/{id}/play" "playDialogue" "dialogues" [&["closing", "model_forbidden", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];
     get "/api/v1/dialogues/{id}/coverage" "getCoverage" "dialogues" [];
-    get "/api/v1/dialogues/{id}/test" "getTest" "dialogues" [];
+    get "/api/v1/dialogues/{id}/test" "getTest" "dialogues" [&["no_turns"]];
     post "/api/v1/imports" "createImports" "prompts" [LONG, &["broken_file", "too_many_imports"]];
     get "/api/v1/cards" "listCards" "prompts" [LISTED];
     get "/api/v1/cards/{id}" "getCard" "prompts" [QUERY, LONG, &["damaged"]];
@@ -269,7 +274,8 @@ const ABOUT: &[About] = about! {
     post "/api/v1/prompts/render" "renderPrompt" "prompts" [RENDERED, NAMED, LONG];
     post "/api/v1/macros/migrate" "migrateMacros" "prompts" [LONG];
     get "/api/v1/keys" "listKeys" "keys" [ADMIN, LISTED];
-    post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin"]];
+    post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin", "unknown_alias"]];
+    patch "/api/v1/keys/{id}" "changeKey" "keys" [ADMIN, &["damaged", "unknown_alias"]];
     delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];
     get "/api/v1/usage" "getUsage" "keys" [QUERY];
     post "/v1/chat/completions" "createChatCompletion" "openai" [ASKED, SCHEMA, STREAMED, MODEL];

@@ -15,6 +15,7 @@ use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
 use super::record;
+use super::search::search;
 use crate::app::App;
 use crate::ids;
 use crate::store::{ConversationRow, MessageRow, StoreError};
@@ -40,10 +41,10 @@ pub(crate) struct NewConversation {
 }
 
 /// A field that is absent, `null` or a value.
-mod serde_with_null {
+pub(super) mod serde_with_null {
     use serde::{Deserialize, Deserializer};
 
-    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(in crate::http) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Option<T>>, D::Error> {
         Option::deserialize(deserializer).map(Some)
@@ -73,7 +74,7 @@ impl NewConversation {
 }
 
 /// A conversation without its messages.
-fn shown(row: &ConversationRow) -> Value {
+pub(super) fn shown(row: &ConversationRow) -> Value {
     let metadata: Option<Value> = row.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     json!({
         "conversation_id": row.id,
@@ -83,16 +84,30 @@ fn shown(row: &ConversationRow) -> Value {
     })
 }
 
-/// `GET /api/v1/conversations`: the caller's, newest first.
+/// Query of the listing of conversations.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Query {
+    limit: Option<u32>,
+    after: Option<String>,
+    /// Those that have this text in their title or in a message.
+    q: Option<String>,
+}
+
+/// `GET /api/v1/conversations`: the caller's, newest first; with `q` those that have a text.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    Params(query): Params<Query>,
 ) -> Result<Json<Value>, Problem> {
-    if let Some(after) = query.after() {
+    let (after, limit) = (query.after.as_deref(), page::checked(query.limit)?);
+    if let Some(after) = after {
         owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
     }
-    let page = app.store.conversations(&caller.owner, query.after(), query.limit()?).await?;
+    if let Some(text) = &query.q {
+        return search(&app, &caller.owner, text, after, limit).await.map(Json);
+    }
+    let page = app.store.conversations(&caller.owner, after, limit).await?;
     Ok(Json(page::answer(&page.rows.iter().map(shown).collect::<Vec<Value>>(), page.more)))
 }
 

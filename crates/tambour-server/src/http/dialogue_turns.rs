@@ -22,6 +22,7 @@ use super::versions::{fits, owned as document, text};
 use crate::app::App;
 use crate::dialogues::{self, Fork, Origin, Prompts, TurnRecord};
 use crate::ids;
+use crate::skeins;
 use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
 
@@ -142,10 +143,27 @@ pub(super) async fn test(
 ) -> Result<Response, Problem> {
     let row = owned(&app, &caller, &id).await?;
     let mut test = dialogues::test(&app, &row).await?;
-    test.script = Some("script.yaml".to_owned());
+    if test.turns.is_empty() {
+        let detail = "the dialogue has no turn yet, and a test without one cannot fail";
+        return Err(Problem::conflict("no_turns", detail));
+    }
+    let script = app.store.document((&row.owner, Script), &row.script_id).await?;
+    test.script = Some(file_name(script.as_ref().map_or("", |script| script.name.as_str())));
     test.language = Some(app.settings().texts().language);
     let kind = [(header::CONTENT_TYPE, "application/yaml")];
     Ok((kind, test.print()).into_response())
+}
+
+/// The file that a script of that name is kept in.
+fn file_name(name: &str) -> String {
+    let is_apart = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
+    let name = name.trim().replace(is_apart, "-");
+    let name = &name[..name.floor_char_boundary(200)];
+    match name.trim_matches('.') {
+        "" => "script.yaml".to_owned(),
+        _ if name.ends_with(".yaml") || name.ends_with(".yml") => name.to_owned(),
+        _ => format!("{name}.yaml"),
+    }
 }
 
 /// `POST /api/v1/scripts/{id}/replay`: runs a test against a version of the script, without a model.
@@ -160,7 +178,7 @@ pub(super) async fn replay(
     let version = text(&app, &caller.owner, Script, &script, new.version).await?;
     fits(&new.test, "test")?;
     let test = ScriptTest::parse("the test", &new.test)
-        .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;
+        .map_err(|error| skeins::told("invalid_test", &error).with("field", "test"))?;
     if test.turns.len() > MOST {
         let detail = format!("a test has at most {MOST} turns here; `tambour run --test` takes more");
         return Err(Problem::invalid("invalid_test", detail).with("field", "test"));

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::conversations::serde_with_null;
 use super::messages::owned;
 use super::page;
 use super::page::Params;
@@ -21,7 +22,7 @@ use crate::connection::Connection;
 use crate::ids;
 pub(crate) use crate::keys::Caller;
 pub(super) use crate::keys::TOKEN;
-use crate::keys::{LOCAL, hash};
+use crate::keys::{CONFIGURED, LOCAL, hash};
 use crate::metrics::Metrics;
 use crate::quotas::Limits;
 use crate::store::Key;
@@ -179,6 +180,70 @@ pub(crate) struct NewKey {
     aliases: Option<Vec<String>>,
 }
 
+/// What is asked of `PATCH /api/v1/keys/{id}`: what is absent stays, `null` takes a limit away.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyChange {
+    /// A name, for people.
+    #[serde(default)]
+    name: Option<String>,
+    /// Messages and turns of dialogues in a minute.
+    #[serde(default, with = "serde_with_null")]
+    #[schema(value_type = Option<u32>)]
+    requests_per_minute: Option<Option<u32>>,
+    /// Tokens of prompts and replies in a day (UTC), as upstreams count them.
+    #[serde(default, with = "serde_with_null")]
+    #[schema(value_type = Option<u64>)]
+    tokens_per_day: Option<Option<u64>>,
+    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    #[serde(default, with = "serde_with_null")]
+    #[schema(value_type = Option<Vec<String>>)]
+    aliases: Option<Option<Vec<String>>>,
+}
+
+/// `PATCH /api/v1/keys/{id}`: name and limits, which hold for requests from now on. The secret stays, and is not shown.
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    let change: KeyChange = body(&bytes)?;
+    let work = app.clone();
+    let changed = app.undisturbed(async move {
+        let _changing = work.keys.changing.lock().await;
+        still(&work, &caller)?;
+        if id == CONFIGURED {
+            return Err(Problem::not_found("the key `configured` is changed in the configuration"));
+        }
+        let stored = work.store.keys().await?.into_iter().find(|key| key.id == id);
+        let mut key = stored.ok_or_else(|| Problem::not_found("there is no such key"))?;
+        // What cannot be read limits a key to nothing, and a change of its name must not lift that.
+        let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
+        let mut limits = limits.map_err(|_| damaged())?.unwrap_or_default();
+        if let Some(name) = change.name {
+            key.name = name;
+        }
+        if let Some(most) = change.requests_per_minute {
+            limits.requests_per_minute = most;
+        }
+        if let Some(most) = change.tokens_per_day {
+            limits.tokens_per_day = most;
+        }
+        if let Some(aliases) = change.aliases {
+            limits.aliases = aliases;
+            known_aliases(&work, &limits)?;
+        }
+        key.limits = (limits != Limits::default()).then(|| json!(limits).to_string());
+        work.store.change_key(&key).await?;
+        let answer = shown(&key);
+        work.keys.change(key);
+        Ok(answer)
+    });
+    Ok(Json(changed.await?))
+}
+
 /// `POST /api/v1/keys`: the secret is in the answer and nowhere else.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
@@ -211,10 +276,7 @@ pub(super) async fn create(
         tokens_per_day: new.tokens_per_day,
         aliases: new.aliases,
     };
-    if let Some(alias) = limits.aliases.iter().flatten().find(|alias| alias.is_empty() || alias.len() > 200) {
-        let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
-        return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
-    }
+    known_aliases(&app, &limits)?;
     let work = app.clone();
     let answer = app.undisturbed(async move {
         let _changing = work.keys.changing.lock().await;
@@ -246,6 +308,28 @@ pub(super) async fn create(
         Ok(answer)
     });
     Ok((StatusCode::CREATED, Json(answer.await?)))
+}
+
+/// What a stored key may do cannot be read.
+fn damaged() -> Problem {
+    let detail = "what this key may do cannot be read; remove it and make another one";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+}
+
+/// Refuses limits to aliases that the configuration does not have.
+fn known_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
+    let named = limits.aliases.iter().flatten();
+    if let Some(alias) = named.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
+        let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
+        return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
+    }
+    let loaded = app.loaded();
+    let known = &loaded.config.aliases;
+    let mut unknown = named.filter(|alias| !known.contains_key(*alias));
+    unknown.next().map_or(Ok(()), |alias| {
+        let known = known.keys().map(String::as_str);
+        Err(Problem::unknown("unknown_alias", ("alias", alias), known).with("field", "aliases"))
+    })
 }
 
 /// Refuses a caller whose key was removed, or who came before the first key, while this change waited.

@@ -112,6 +112,7 @@ pub(super) async fn regenerate(
     let caller = Caller { hold: Hold::new(&weight, [work]), ..caller };
     let mut new = NewMessage::again(&old)?;
     new.settle(&app)?;
+    new.in_place_of = Some(old.id.clone());
     let mut asked = new.asked(&app, &caller, request_id, None).await?;
     // What runs from there on is given up.
     let work = app.clone();

@@ -27,6 +27,8 @@ mod routes;
 mod rules;
 mod schemas;
 mod scripts;
+mod search;
+mod services;
 mod settings;
 mod slow;
 mod states;

@@ -144,6 +144,10 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) as_response: Option<AsResponse>,
+    /// Message in whose place it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub(super) in_place_of: Option<String>,
     /// What came by the route of another protocol.
     #[serde(skip)]
     pub(super) foreign: Option<Foreign>,
@@ -268,6 +272,7 @@ impl NewMessage {
         })?;
         new.conversation_id = Some(row.conversation_id.clone());
         (new.named_model, new.as_response, new.stream, new.wait) = (None, None, false, false);
+        new.in_place_of = None;
         Ok(new)
     }
 
@@ -285,6 +290,10 @@ impl NewMessage {
         if self.wait && self.stream {
             let detail = "`stream` gives events, `wait` the record: not both";
             return Err(Problem::invalid("invalid_field", detail).with("field", "wait"));
+        }
+        if self.in_place_of.is_some() {
+            let problem = Problem::invalid("unknown_field", "unknown field `in_place_of`");
+            return Err(problem.with("field", "in_place_of"));
         }
         self.output_protocol = Some(protocol(app, self)?.name().to_owned());
         dialect::entry(&self.dialect).map_err(|error| {
@@ -395,9 +404,11 @@ impl NewMessage {
             ask.tools = tools::functions(brought, options.texts.language);
             options.tools = Some(tools::registry(brought));
         }
-        let upstream = app.loaded().upstream(self.upstream.as_deref()).ok_or_else(|| {
-            let name = self.upstream.as_deref().unwrap_or("any");
-            Problem::invalid("unknown_upstream", format!("there is no upstream `{name}`"))
+        let loaded = app.loaded();
+        let upstream = loaded.upstream(self.upstream.as_deref()).ok_or_else(|| {
+            let name = self.upstream.as_deref().or_else(|| loaded.config.default_upstream());
+            let known = loaded.upstreams.keys().map(String::as_str);
+            Problem::unknown("unknown_upstream", ("upstream", name.unwrap_or("any")), known)
                 .with("field", "upstream")
         })?;
         let system = system(self, &mut options)?;

@@ -14,7 +14,7 @@ use super::dialogue_turns::{NewFork, NewReplay};
 use super::dialogues::{GivenAnswer, NewDialogue, NewInput};
 use super::idempotency::Keep;
 use super::imports::{self, NewFile, NewImports};
-use super::keys::NewKey;
+use super::keys::{KeyChange, NewKey};
 use super::new_message::{IfBusy, NewMessage};
 use super::play::NewPlay;
 use super::prompts::{MigrateMacros, RenderPrompt};
@@ -39,6 +39,7 @@ use crate::upstream::Message;
     Decode,
     Check,
     NewKey,
+    KeyChange,
     NewConversation,
     Definition,
     Executor,
@@ -155,8 +156,23 @@ fn described(operation: &Operation) -> Value {
         }
     }
     match operation.path {
-        "/api/v1/conversations"
-        | "/api/v1/conversations/{id}"
+        "/api/v1/conversations" if operation.method == "get" => {
+            let about = [
+                ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
+                ("after", "string", "id of the row before the page; `next` of the answer before, with `q`"),
+                (
+                    "q",
+                    "string",
+                    "those that have this text in their title or in a message, whatever its letter case",
+                ),
+            ];
+            for (name, kind, about) in about {
+                parameters.push(
+                    json!({"name": name, "in": "query", "description": about, "schema": {"type": kind}}),
+                );
+            }
+        }
+        "/api/v1/conversations/{id}"
         | "/api/v1/tools"
         | "/api/v1/keys"
         | "/api/v1/cards"
@@ -263,17 +279,17 @@ fn described(operation: &Operation) -> Value {
                 parameters.push(
                     json!({"name": "draft", "in": "query", "schema": {"type": "boolean"}, "description": about}),
                 );
-                let about =
-                    "the `ETag` that the change is based on: stored only while it names the last version";
-                parameters.push(
-                    json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about}),
-                );
+            }
+            if operation.method != "get" {
+                parameters.push(if_match());
             }
             if operation.method != "delete" {
-                let about = "the last version, for `If-Match`: `\"0\"` where nothing is stored";
-                described["responses"]["200"]["headers"]["ETag"] =
-                    json!({"schema": {"type": "string"}, "description": about});
+                described["responses"]["200"]["headers"]["ETag"] = entity_tag();
             }
+        }
+        "/api/v1/scripts/{id}/publish" | "/api/v1/templates/{name}/publish" => {
+            parameters.push(if_match());
+            described["responses"]["200"]["headers"]["ETag"] = entity_tag();
         }
         _ => {}
     }
@@ -299,6 +315,18 @@ fn described(operation: &Operation) -> Value {
         described["security"] = json!([{"key": []}, {}]);
     }
     described
+}
+
+/// The header that a change of a script or template may be based on.
+fn if_match() -> Value {
+    let about = "the `ETag` that the change is based on: made only while it names the last version";
+    json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about})
+}
+
+/// The header that names the last version of a script or template.
+fn entity_tag() -> Value {
+    let about = "the last version, for `If-Match`: `\"0\"` where nothing is stored";
+    json!({"schema": {"type": "string"}, "description": about})
 }
 
 /// Problems of one status: the codes they can have. Routes of other protocols give errors in the form of these.

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
+use tambour::texts::{close, in_words, listed};
 
 use crate::aside::{LONG, in_place};
 use crate::store::StoreError;
@@ -46,6 +47,18 @@ impl Problem {
     /// A request that is well formed and cannot be carried out.
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    /// A name that does not exist; those that do are listed, and `close` has similar ones.
+    pub(crate) fn unknown<'a>(
+        code: &'static str,
+        (what, name): (&str, &str),
+        known: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Problem {
+        let names = listed(name, known.clone());
+        let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
+        let problem = Problem::invalid(code, format!("there is no {what} `{name}`; {names}"));
+        problem.with("close", close(name, known))
     }
 
     /// Its stable word.
@@ -133,25 +146,8 @@ where
 
 /// What the reader of JSON says, in words of JSON instead of its own, and without fields that are not for clients.
 fn plain(said: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
-        (", `named_model`", ""),
-        (", `as_response`", ""),
-        ("expected f64", "expected a number"),
-        ("expected u64", "expected a whole number"),
-        ("expected u32", "expected a whole number"),
-        ("expected usize", "expected a whole number"),
-        ("expected i64", "expected a whole number"),
-        ("expected a sequence", "expected a list"),
-        ("expected a map", "expected an object"),
-    ];
-    let mut said = WORDS.iter().fold(said.to_owned(), |said, (own, word)| said.replace(own, word));
-    const STRUCT: &str = "expected struct ";
-    if let Some(at) = said.find(STRUCT) {
-        let name = &said[at + STRUCT.len()..];
-        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
-        said.replace_range(at..at + STRUCT.len() + end, "expected an object");
-    }
-    said
+    let hidden = [", `named_model`", ", `as_response`", ", `in_place_of`"];
+    in_words(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
 }
 
 /// Reads a JSON body. Fields that do not exist are refused by name. Other tasks do not wait for a long one.

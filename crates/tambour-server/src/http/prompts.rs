@@ -70,6 +70,7 @@ pub(super) async fn preview(
         max_context: asked.max_context,
         tokenizer: asked.tokenizer,
         counted: true,
+        itemised: true,
         strict: asked.strict,
         instructions: asked.instructions,
     };

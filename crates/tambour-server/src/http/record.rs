@@ -99,15 +99,20 @@ pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError>
 
 /// The row's own fields, then those of the record.
 pub(super) fn joined(row: &MessageRow, status: &str, record: Value) -> Value {
-    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    let in_place_of = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));
     let mut shown = json!({
         "message_id": row.id,
         "conversation_id": row.conversation_id,
         "request_id": row.request_id,
         "created": row.created,
         "status": status,
+        "current": status != "superseded",
         "request": request,
     });
+    if let Some(old) = in_place_of {
+        shown["in_place_of"] = old;
+    }
     if let (Value::Object(shown), Value::Object(record)) = (&mut shown, record) {
         shown.extend(record);
     }

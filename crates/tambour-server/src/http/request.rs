@@ -1,6 +1,7 @@
 //! What happens to each request on its way in and out: an id, a line in the log, errors of the framework as problems.
 
 use std::time::Instant;
+use tambour::texts::counted;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -61,6 +62,6 @@ async fn problems(response: Response, max_request: usize) -> Response {
 
 /// A request that is longer than it may be.
 pub(super) fn too_large(setting: &str, most: usize) -> Problem {
-    let detail = format!("the request is longer than `{setting}`, {most} bytes");
+    let detail = format!("the request is longer than `{setting}`, {}", counted(most, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }

@@ -6,7 +6,8 @@ use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
     answers, cards, conversations, decode, dialogue_turns, dialogues, events, imports, keys, messages,
-    openapi, play, prompts, record, rules, scripts, settings, states, templates, tools, usage, versions,
+    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tools, usage,
+    versions,
 };
 use crate::app::AppState;
 
@@ -96,6 +97,9 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/rules" "Rules that findings name" None, "200" Json("Rules"), rules::list;
     get "/api/v1/rules/{name}" "Rules of a code or a row, with a broken and a correct example" None, "200" Json("ExplainedRules"), rules::show;
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
+    get "/api/v1/upstreams" "Upstreams and aliases as they are configured, without secrets" None, "200" Json("Upstreams"), services::upstreams;
+    post "/api/v1/upstreams/{name}/test" "Ask an upstream for a few tokens, to see whether it answers" None, "200" Json("UpstreamTest"), services::test;
+    get "/api/v1/mcp" "MCP servers: their connections and tools" None, "200" Json("McpServers"), services::mcp;
     put "/api/v1/settings" "Change settings" Some("SettingsChange"), "200" Json("Settings"), settings::change;
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;
     post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create, Keep::Stored;
@@ -153,6 +157,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/macros/migrate" "Macros of other programs as a template" Some("MigrateMacros"), "200" Json("MigratedMacros"), prompts::macros;
     get "/api/v1/keys" "Keys, without secrets" None, "200" Json("Keys"), keys::list;
     post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET;
+    patch "/api/v1/keys/{id}" "Change name and limits of a key" Some("KeyChange"), "200" Json("Key"), keys::change;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
     get "/api/v1/usage" "What was asked with each key on each day, the last day first" None, "200" Json("Usage"), usage::show;
     post "/v1/chat/completions" "OpenAI Chat Completions" Some("Object"), "200" Json("Object"), chat::complete;

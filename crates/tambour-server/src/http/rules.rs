@@ -17,7 +17,13 @@ pub(super) async fn list() -> Json<Value> {
 pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Problem> {
     let rows: Vec<Value> = catalogue::find(&name).map(explained).collect();
     if rows.is_empty() {
-        return Err(Problem::not_found(format!("there is no rule `{name}`")));
+        let close = catalogue::close(&name);
+        let hint = match close.as_slice() {
+            [] => "`GET /api/v1/rules` lists all".to_owned(),
+            close => format!("close to it: {}", close.join(", ")),
+        };
+        let problem = Problem::not_found(format!("there is no rule `{name}`; {hint}"));
+        return Err(problem.with("close", close));
     }
     Ok(Json(json!({ "data": rows })))
 }

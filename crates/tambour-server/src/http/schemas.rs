@@ -47,6 +47,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("request_id", text.clone()),
         ("created", text.clone()),
         ("status", state),
+        ("current", flag.clone()),
+        ("in_place_of?", text.clone()),
         ("request", any.clone()),
         ("reply?", text.clone()),
         ("answer?", text.clone()),
@@ -70,6 +72,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("metadata", json!({"type": ["object", "null"]})),
         ("messages?", list(&named("Record"))),
         ("has_more?", flag.clone()),
+        ("found?", found(&text)),
     ];
     let key = [
         ("id", text.clone()),
@@ -159,7 +162,20 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("ExplainedRules", object(&[("data", list(&object(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
-        ("Conversations", object(&[("data", list(&named("Conversation"))), ("has_more", flag.clone())])),
+        ("Upstreams", upstreams(&text, &flag)),
+        ("UpstreamTest", upstream_test(&text, &number, &flag)),
+        ("McpServers", object(&[("data", list(&mcp_server(&text)))])),
+        (
+            "Conversations",
+            object(&[
+                ("data", list(&named("Conversation"))),
+                ("has_more", flag.clone()),
+                (
+                    "next?",
+                    json!({"type": ["string", "null"], "description": "with `q`: the `after` of the next request"}),
+                ),
+            ]),
+        ),
         ("Conversation", object(&conversation)),
         (
             "State",
@@ -260,6 +276,67 @@ fn notice(text: &Value) -> Value {
     object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
+/// The place of a text that was looked for.
+fn found(text: &Value) -> Value {
+    object(&[
+        ("in", json!({"type": "string", "enum": ["title", "request", "answer"]})),
+        ("message_id?", text.clone()),
+        ("excerpt", text.clone()),
+    ])
+}
+
+/// Configured upstreams and aliases.
+fn upstreams(text: &Value, flag: &Value) -> Value {
+    let some = json!({"type": ["string", "null"]});
+    let upstream = object(&[
+        ("name", text.clone()),
+        ("kind", text.clone()),
+        ("url", text.clone()),
+        ("model", some.clone()),
+        ("key", json!({"type": ["string", "null"], "description": "`***` where there is one"})),
+        ("key_env", some.clone()),
+        ("key_file", some.clone()),
+        ("default", flag.clone()),
+        ("resting", flag.clone()),
+        ("aliases", list(text)),
+    ]);
+    let alias = object(&[
+        ("name", text.clone()),
+        ("upstream", some),
+        ("model?", text.clone()),
+        ("dialect?", text.clone()),
+        ("contract?", json!({"type": "object"})),
+        ("instructions?", flag.clone()),
+        ("max_reasks?", json!({"type": "integer"})),
+        ("tools?", list(text)),
+        ("fallback", list(text)),
+        ("weight", json!({"type": ["integer", "null"]})),
+        ("has_prompt", flag.clone()),
+    ]);
+    object(&[("data", list(&upstream)), ("aliases", list(&alias))])
+}
+
+fn upstream_test(text: &Value, number: &Value, flag: &Value) -> Value {
+    let error = object(&[("code", text.clone()), ("message", text.clone()), ("retryable", flag.clone())]);
+    object(&[
+        ("name", text.clone()),
+        ("ok", flag.clone()),
+        ("model", json!({"type": ["string", "null"]})),
+        ("elapsed_ms", number.clone()),
+        ("error?", error),
+    ])
+}
+
+fn mcp_server(text: &Value) -> Value {
+    object(&[
+        ("name", text.clone()),
+        ("kind", json!({"type": "string", "enum": ["http", "program"]})),
+        ("state", json!({"type": "string", "enum": ["connected", "connecting", "failed"]})),
+        ("error", json!({"type": ["string", "null"]})),
+        ("tools", list(text)),
+    ])
+}
+
 /// A listing.
 fn page(of: &str) -> Value {
     object(&[("data", list(&named(of))), ("has_more", json!({"type": "boolean"}))])
@@ -309,13 +386,39 @@ fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
         ("line?", json!({"type": ["integer", "null"]})),
         ("column?", json!({"type": ["integer", "null"]})),
     ]);
+    let part = object(&[
+        ("kind", json!({"type": "string", "enum": ["block", "lore", "message", "protocols"]})),
+        ("number?", number.clone()),
+        ("tag?", text.clone()),
+        ("title?", text.clone()),
+        ("index?", number.clone()),
+        ("role?", text.clone()),
+        ("priority", text.clone()),
+        ("tokens", number.clone()),
+        ("dropped", flag.clone()),
+    ]);
+    let woken = object(&[
+        ("number", number.clone()),
+        ("title", text.clone()),
+        ("by", json!({"type": "string", "enum": ["constant", "sticky", "forced", "key"]})),
+        ("key?", text.clone()),
+        ("found_in?", json!({"type": "string", "enum": ["messages", "persons", "others", "entries"]})),
+    ]);
+    let unused = object(&[
+        ("number", number.clone()),
+        ("title", text.clone()),
+        ("why", json!({"type": "string", "enum": ["probability", "group", "budget"]})),
+    ]);
     object(&[
         ("text", text.clone()),
         ("messages", list(&named("Message"))),
         ("tokens", number.clone()),
         ("dropped", list(&any)),
         ("over", flag.clone()),
+        ("parts", list(&part)),
         ("lore", list(text)),
+        ("lore_woken", list(&woken)),
+        ("lore_dropped", list(&unused)),
         ("timed", any.clone()),
         ("expected_structure", json!({"type": ["object", "null"]})),
         ("warnings", list(&warning)),

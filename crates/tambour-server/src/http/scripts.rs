@@ -16,7 +16,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Tag, Which, fits, name, none, owned, shown, store, tag, text};
+use super::versions::{Draft, Tag, Which, delete, fits, name, none, owned, shown, store, tag, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::ids;
@@ -161,8 +161,9 @@ pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    match app.store.delete_document((&caller.owner, Script), &id).await? {
+    match delete(&app, (&caller.owner, &headers), Script, &id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(none(Script, &id)),
     }

@@ -14,7 +14,7 @@ use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Tag, Which, fits, shown, store, tag, text};
+use super::versions::{Draft, Tag, Which, delete, fits, shown, store, tag, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::store::DocumentKind::Template as Kind;
@@ -138,8 +138,9 @@ pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    if app.store.delete_document((&caller.owner, Kind), &id).await? {
+    if delete(&app, (&caller.owner, &headers), Kind, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     let known = Prompts::of(&app, &caller.owner).await?.files.get(&id).is_ok();

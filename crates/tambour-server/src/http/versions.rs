@@ -17,7 +17,7 @@ use super::problem::{Problem, body};
 use crate::app::App;
 use crate::dialogues::hash;
 use crate::ids;
-use crate::store::{Document, DocumentKind, Put, PutOutcome, Version};
+use crate::store::{Document, DocumentChange, DocumentKind, Put, PutOutcome, Version};
 
 /// Documents of one kind that an owner may have.
 const MOST: u32 = 1000;
@@ -66,6 +66,14 @@ fn id_field(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Script => "script_id",
         DocumentKind::Template => "template_id",
+    }
+}
+
+/// The word for the text of a kind in requests and answers.
+fn text_field(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Script => "yaml",
+        DocumentKind::Template => "text",
     }
 }
 
@@ -133,12 +141,9 @@ async fn changed(
     owner: &str,
     kind: DocumentKind,
     id: &str,
-    sent: &str,
+    sent: Value,
 ) -> Result<Problem, Problem> {
-    let field = match kind {
-        DocumentKind::Script => "yaml",
-        DocumentKind::Template => "text",
-    };
+    let field = text_field(kind);
     let present = match app.store.document((owner, kind), id).await? {
         Some(document) => {
             let version = text(app, owner, kind, &document, Some(document.latest)).await?;
@@ -158,7 +163,7 @@ async fn changed(
         None => format!("`{id}` was removed meanwhile"),
     };
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
-    Ok(problem.with("present", present).with("sent", json!({ field: sent })))
+    Ok(problem.with("present", present).with("sent", sent))
 }
 
 /// Stores the next version; its number. With `If-Match` only behind the version that it names.
@@ -179,7 +184,10 @@ pub(super) async fn store(
     app.undisturbed(async move {
         match work.store.put_document((&owner, kind), &document, &version, put).await? {
             PutOutcome::Stored(number) => Ok(number),
-            PutOutcome::Changed => Err(changed(&work, &owner, kind, &document.id, &version.text).await?),
+            PutOutcome::Changed => {
+                let sent = json!({ text_field(kind): version.text });
+                Err(changed(&work, &owner, kind, &document.id, sent).await?)
+            }
             PutOutcome::TooMany => {
                 let detail = format!("a key has at most {MOST} of them; remove one first");
                 Err(Problem::invalid("too_many", detail))
@@ -216,17 +224,38 @@ pub(super) fn shown(kind: DocumentKind, document: &Document) -> Value {
 
 async fn publish(
     app: &App,
-    owner: &str,
+    (owner, headers): (&str, &HeaderMap),
     kind: DocumentKind,
     id: &str,
     bytes: &Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let Publish { version } = body(bytes)?;
-    owned(app, owner, kind, id).await?;
-    if !app.store.publish((owner, kind), id, version, &ids::now()).await? {
-        return Err(no_version(id, version));
+    let based_on = based_on(headers)?;
+    let document = owned(app, owner, kind, id).await?;
+    match app.store.publish((owner, kind), id, version, based_on, &ids::now()).await? {
+        DocumentChange::Done => {}
+        DocumentChange::Missing => return Err(no_version(id, version)),
+        DocumentChange::Changed => {
+            return Err(changed(app, owner, kind, id, json!({ "version": version })).await?);
+        }
     }
-    Ok(Json(json!({ id_field(kind): id, "version": version })))
+    let answer = json!({ id_field(kind): id, "version": version });
+    Ok((tag(based_on.unwrap_or(document.latest)), Json(answer)))
+}
+
+/// Removes a document with its versions. With `If-Match` only while its last version is the one that it names.
+pub(super) async fn delete(
+    app: &App,
+    (owner, headers): (&str, &HeaderMap),
+    kind: DocumentKind,
+    id: &str,
+) -> Result<bool, Problem> {
+    match app.store.delete_document((owner, kind), id, based_on(headers)?).await? {
+        DocumentChange::Done => Ok(true),
+        DocumentChange::Missing => Ok(false),
+        DocumentChange::Changed if app.store.document((owner, kind), id).await?.is_none() => Ok(false),
+        DocumentChange::Changed => Err(changed(app, owner, kind, id, Value::Null).await?),
+    }
 }
 
 async fn list(
@@ -281,9 +310,10 @@ macro_rules! handlers {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(id): Path<String>,
+            headers: HeaderMap,
             bytes: Bytes,
-        ) -> Result<Json<Value>, Problem> {
-            publish(&app, &caller.owner, DocumentKind::$kind, &id, &bytes).await
+        ) -> Result<(Tag, Json<Value>), Problem> {
+            publish(&app, (&caller.owner, &headers), DocumentKind::$kind, &id, &bytes).await
         }
 
         pub(super) async fn $versions(

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::{Config, ConfigError, McpConfig};
 use crate::tools::{Definition, Trouble};
@@ -133,6 +133,17 @@ impl Servers {
     /// Whether a server has said which tools it has, now or before.
     pub(crate) fn is_known(&self, server: &str) -> bool {
         self.by_name.get(server).is_some_and(|server| server.is_known())
+    }
+
+    /// How it stands with each server, by name.
+    pub(crate) fn states(&self) -> Vec<Value> {
+        let state = |(name, server): (&String, &Arc<Server>)| {
+            let (state, error) = server.state();
+            let tools: Vec<String> = server.listed().into_iter().map(|listed| listed.name).collect();
+            let kind = if server.config().url.is_some() { "http" } else { "program" };
+            json!({ "name": name, "kind": kind, "state": state, "error": error, "tools": tools })
+        };
+        self.by_name.iter().map(state).collect()
     }
 
     /// Has a server run a tool, once.

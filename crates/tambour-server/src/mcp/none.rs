@@ -26,6 +26,10 @@ impl Server {
         match *self {}
     }
 
+    pub(super) fn state(&self) -> (&'static str, Option<String>) {
+        match *self {}
+    }
+
     pub(super) fn start(&self) {
         match *self {}
     }

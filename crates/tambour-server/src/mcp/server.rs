@@ -19,6 +19,7 @@ use crate::config::McpConfig;
 use crate::fail;
 use crate::supervise::{Pauses, millis};
 use crate::tools::Trouble;
+use crate::upstream::redacted;
 
 /// The pause behind the first failure, and the shortest time between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -57,8 +58,8 @@ enum State {
     /// The next attempt is to come, or not over.
     Pending,
     Up(Up),
-    /// The last attempt failed.
-    Down,
+    /// The last attempt failed, for this reason.
+    Down(String),
 }
 
 #[derive(Clone)]
@@ -102,6 +103,15 @@ impl Server {
 
     pub(super) fn config(&self) -> &McpConfig {
         &self.shared.given
+    }
+
+    /// How it stands with the connection: `connected`, `connecting` or `failed`, and the reason of the last.
+    pub(super) fn state(&self) -> (&'static str, Option<String>) {
+        match &*self.shared.state.borrow() {
+            State::Up(up) if !up.peer.is_transport_closed() => ("connected", None),
+            State::Up(_) | State::Pending => ("connecting", None),
+            State::Down(error) => ("failed", Some(redacted(error))),
+        }
     }
 
     /// Connects in the background, if it has not begun to.
@@ -186,7 +196,7 @@ async fn kept(shared: Arc<Shared>) {
             // The runtime ends.
             return;
         }
-        shared.state.send_replace(State::Down);
+        shared.state.send_replace(State::Down("the connection panicked; it is made again".to_owned()));
         let pause = pauses.behind(began.elapsed());
         let again_ms = millis(pause);
         tracing::error!(
@@ -223,7 +233,7 @@ impl Shared {
             while state.changed().await.is_ok() {
                 match &*state.borrow_and_update() {
                     State::Up(up) => return Some(up.clone()),
-                    State::Down => return None,
+                    State::Down(_) => return None,
                     State::Pending => {}
                 }
             }
@@ -246,7 +256,7 @@ impl Shared {
                 Err(error) => {
                     let error = secretless(&error, &self.given);
                     tracing::warn!(mcp = self.name, error, "an MCP server cannot be reached");
-                    self.state.send_replace(State::Down);
+                    self.state.send_replace(State::Down(error));
                 }
             }
             if !self.rested(began, pauses.behind(began.elapsed())).await {

@@ -71,6 +71,12 @@ pub trait Admin: Send + Sync {
     /// The database failed.
     async fn insert_key(&self, key: &Key) -> Result<(), StoreError>;
 
+    /// Changes name and limits of a key that is stored.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn change_key(&self, key: &Key) -> Result<(), StoreError>;
+
     /// Adds to what was asked with a key on a day.
     ///
     /// # Errors

@@ -74,6 +74,17 @@ pub enum PutOutcome {
     Changed,
 }
 
+/// Outcome of a change of a document that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentChange {
+    /// It was made.
+    Done,
+    /// There is no such document, or version.
+    Missing,
+    /// Another version than the known one is the last; nothing was changed.
+    Changed,
+}
+
 /// What is looked for: owner and kind.
 pub type OfKind<'a> = (&'a str, DocumentKind);
 
@@ -104,11 +115,18 @@ pub trait Documents: Send + Sync {
         put: Put,
     ) -> Result<PutOutcome, StoreError>;
 
-    /// Takes a version into use; whether there is one.
+    /// Takes a version into use, while the last version is the one that it is based on, if one is given.
     ///
     /// # Errors
     /// The database failed.
-    async fn publish(&self, of: OfKind<'_>, id: &str, version: u32, now: &str) -> Result<bool, StoreError>;
+    async fn publish(
+        &self,
+        of: OfKind<'_>,
+        id: &str,
+        version: u32,
+        based_on: Option<u32>,
+        now: &str,
+    ) -> Result<DocumentChange, StoreError>;
 
     /// The versions of a document, the last one first.
     ///
@@ -128,9 +146,14 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn published(&self, of: OfKind<'_>) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Removes a document with its versions; whether there was one.
+    /// Removes a document with its versions, while the last version is the one that this is based on, if one is given.
     ///
     /// # Errors
     /// The database failed.
-    async fn delete_document(&self, of: OfKind<'_>, id: &str) -> Result<bool, StoreError>;
+    async fn delete_document(
+        &self,
+        of: OfKind<'_>,
+        id: &str,
+        based_on: Option<u32>,
+    ) -> Result<DocumentChange, StoreError>;
 }

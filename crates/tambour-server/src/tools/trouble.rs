@@ -3,6 +3,7 @@
 
 use tambour::event::ToolError;
 use tambour::options::Language;
+use tambour::texts::counted;
 
 use super::guard::Barred;
 
@@ -139,7 +140,7 @@ impl Trouble {
             }
             Status(status, said) if said.is_empty() => format!("the webhook answered {status}"),
             Status(status, said) => format!("the webhook answered {status}: {said}"),
-            TooLarge(most) => format!("the webhook answered more than {most} bytes"),
+            TooLarge(most) => format!("the webhook answered more than {}", counted(*most, "byte")),
             Unreachable => "the webhook cannot be reached".to_owned(),
             NoClient => "the server cannot call webhooks".to_owned(),
             Broken => "the connection to the webhook broke; whether it took effect is not known".to_owned(),
@@ -153,7 +154,7 @@ impl Trouble {
             ServerRefused(said) => format!("the MCP server did not take the call: {said}"),
             ToolFailed(said) if said.is_empty() => "the tool failed, and did not say why".to_owned(),
             ToolFailed(said) => format!("the tool failed: {said}"),
-            ResultTooLarge(most) => format!("the MCP server answered more than {most} bytes"),
+            ResultTooLarge(most) => format!("the MCP server answered more than {}", counted(*most, "byte")),
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) use client::is_local;
 pub use decode::Decoder;
 pub use kind::Kind;
 pub use message::{Content, Function, Kept, Message, NativeCall};
+#[cfg(feature = "mcp")]
+pub(crate) use redact::redacted;
 pub use replay::Replay;
 pub use service::Service;
 
@@ -206,6 +208,11 @@ impl Upstream {
             Source::Service(service) => service.asked(ask).model,
             Source::Replay(_) => ask.model.as_deref(),
         }
+    }
+
+    /// Whether it is asked with a key.
+    pub(crate) fn has_key(&self) -> bool {
+        matches!(&self.source, Source::Service(service) if service.has_key())
     }
 
     /// How its calls went.

@@ -11,7 +11,7 @@ const LOOKED_AT: usize = 4000;
 const KEPT: usize = 300;
 
 /// The text, shortened, with `[access_key]` in the place of all that may be one.
-pub(super) fn redacted(text: &str) -> String {
+pub(crate) fn redacted(text: &str) -> String {
     static TOKENS: LazyLock<Privacy> = LazyLock::new(|| Privacy::none().with(Tokens));
     static KNOWN: LazyLock<Privacy> = LazyLock::new(Privacy::default);
     // Before it is cut: half a key looks like none.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tambour::End;
+use tambour::dialect::DIALECTS;
 use tambour::event::{Failure, FinishReason};
+use tambour::texts::{in_words, listed};
 
 use super::{Ask, Item, failure};
 
@@ -66,9 +68,7 @@ impl Replay {
     fn read(text: &str, pace: Duration) -> Result<Replay, String> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let records: Result<Vec<_>, String> = lines
-            .map(|(at, line)| {
-                serde_json::from_str(line).map(Arc::new).map_err(|error| format!("line {}: {error}", at + 1))
-            })
+            .map(|(at, line)| record(line).map_err(|error| format!("line {}: {error}", at + 1)))
             .collect();
         let records = records?;
         if records.is_empty() {
@@ -84,10 +84,25 @@ impl Replay {
             None => self.turn(&ask.dialect),
         };
         let record = record.ok_or_else(|| {
-            let wanted =
-                ask.model.as_ref().map_or_else(|| format!("for `{}`", ask.dialect), |id| format!("`{id}`"));
-            failure("recording_not_found", format!("there is no recording {wanted}"), false)
+            let message = match &ask.model {
+                Some(id) => {
+                    let known = listed(id, self.records.iter().map(|record| record.id.as_str()));
+                    format!("there is no recording `{}`, which `model` picks; known: {known}", clip(id))
+                }
+                None => {
+                    let protocols = self.records.iter().filter_map(|record| record.protocol.as_deref());
+                    let known = listed(&ask.dialect, protocols);
+                    format!("there is no recording whose `protocol` is `{}`; known: {known}", ask.dialect)
+                }
+            };
+            failure("recording_not_found", message, false)
         })?;
+        if ask.response_format.is_some() {
+            tracing::debug!(
+                message_id = %ask.message,
+                "a recording is played as it was made: `response_format` does nothing"
+            );
+        }
         Ok(Playing { record, at: 0, pace: self.pace })
     }
 
@@ -103,6 +118,21 @@ impl Replay {
         *turn += 1;
         Some(Arc::clone(record))
     }
+}
+
+/// Reads a recording.
+fn record(line: &str) -> Result<Arc<Record>, String> {
+    let record: Record = serde_json::from_str(line).map_err(|error| in_words(&error.to_string()))?;
+    let known = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
+    if let Some(name) = record.protocol.as_deref().filter(|name| !known.clone().any(|known| known == *name)) {
+        return Err(format!("there is no `protocol` `{}`; known: {}", clip(name), listed(name, known)));
+    }
+    Ok(Arc::new(record))
+}
+
+/// The part of a name that a message shows.
+fn clip(name: &str) -> &str {
+    &name[..name.floor_char_boundary(80)]
 }
 
 /// A recording that is being played.

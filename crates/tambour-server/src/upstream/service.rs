@@ -43,6 +43,11 @@ impl Service {
         Ok(Service { kind, client, model, key, timeouts })
     }
 
+    /// Whether it is asked with a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Who is asked, as a span tells it.
     pub(super) fn asked<'a>(&'a self, ask: &'a Ask) -> Asked<'a> {
         let model = ask.model.as_deref().or(self.model.as_deref());

@@ -5,6 +5,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tambour::End;
 use tambour::limits::Limits;
+use tambour::texts::counted;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::decode::Decoder;
@@ -138,7 +139,10 @@ impl Stream {
         let message = if self.idle > limit.max(SOME) {
             format!("the upstream sent more bytes without content than `limits.input`, {limit}")
         } else if self.received > limit.max(SOME).saturating_mul(FRAMES) {
-            format!("the frames of the reply are longer than {FRAMES} times `limits.input`, {limit} bytes")
+            format!(
+                "the frames of the reply are longer than {FRAMES} times `limits.input`, {}",
+                counted(limit, "byte")
+            )
         } else {
             return;
         };

@@ -538,3 +538,38 @@ async fn hostile_templates_end_soon_and_hold_up_nobody() {
         assert_eq!(other.status, 200, "{}", other.text);
     }
 }
+
+#[tokio::test]
+async fn a_preview_tells_tokens_of_each_part_and_what_woke_world_info() {
+    let server = server().await;
+    let skein = "max_context: 100\nscan: {recursive: true}\nblocks:\n  - {tag: rules, text: Be brief., priority: critical}\n  - {slot: lore_before}\n  \
+        - {tag: filler, text: \"a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m n o p q r s t u v w x y z\", priority: low}\n  \
+        - {tag: gate, text: The gate is of iron. A guard stands there., lore: {title: Gate, keys: [door, gate], position: before_char}}\n  \
+        - {tag: guard, text: The guard sleeps., lore: {title: Guard, keys: [guard], position: before_char}}\n  \
+        - {tag: sky, text: It rains., lore: {title: Sky, constant: true, position: before_char}}\n  \
+        - {tag: luck, text: Luck., lore: {title: Luck, keys: [gate], probability: 0, position: before_char}}\n  \
+        - {tag: moon, text: Moon., lore: {title: Moon, keys: [moon], position: before_char}}\n  - {slot: history}\n";
+    let history = json!([{"role": "user", "content": "Open the GATE."}]);
+    let asked = json!({"skein": skein, "context": {"history": history}});
+    let shown = server.post(RENDER, &asked).await;
+    assert_eq!(shown.status, 200, "{}", shown.text);
+    let woken = shown.json["lore_woken"].as_array().unwrap();
+    let woken: Vec<Value> =
+        woken.iter().map(|one| json!([one["title"], one["by"], one["key"], one["found_in"]])).collect();
+    assert_eq!(
+        json!(woken),
+        json!([
+            ["Gate", "key", "gate", "messages"],
+            ["Guard", "key", "guard", "entries"],
+            ["Sky", "constant", null, null],
+        ])
+    );
+    assert_eq!(shown.json["lore_dropped"], json!([{"number": 7, "title": "Luck", "why": "probability"}]));
+    let parts = shown.json["parts"].as_array().unwrap();
+    let of = |kind: &str| parts.iter().filter(|part| part["kind"] == kind).count();
+    assert_eq!((of("block"), of("lore"), of("message")), (2, 3, 1), "{}", shown.text);
+    assert!(parts.iter().all(|part| part["tokens"].as_u64() > Some(0)));
+    let dropped: Vec<&Value> =
+        parts.iter().filter(|part| part["dropped"] == true).map(|part| &part["tag"]).collect();
+    assert_eq!(dropped, [&json!("filler")], "{}", shown.text);
+}

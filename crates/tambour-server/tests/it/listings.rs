@@ -169,3 +169,78 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     let mut deleted = all[..MESSAGES / 2].iter();
     assert!(gone.iter().all(|id| deleted.any(|one| one == id)), "{gone:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_are_found_by_what_was_said() {
+    let script = vec![delta("The lantern swings.")].into_iter().chain(finish("stop")).collect();
+    let mut server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let mut all = Vec::new();
+    for (title, text) in [("Über LAMPEN", "hello"), ("two", "Wo ist die Straße?"), ("three", "nothing")] {
+        let made = server.post("/api/v1/conversations", &json!({"title": title})).await.json;
+        all.push(made["conversation_id"].clone());
+        ask(&server, &made["conversation_id"], text).await;
+    }
+    let search = async |query: &str| server.get(&format!("/api/v1/conversations?{query}")).await;
+    let ids = |answer: &Value| -> Vec<Value> {
+        answer["data"].as_array().unwrap().iter().map(|row| row["conversation_id"].clone()).collect()
+    };
+    let found = search("q=%C3%BCber%20lampen").await.json;
+    assert_eq!(ids(&found), [all[0].clone()]);
+    assert_eq!(found["data"][0]["found"], json!({"in": "title", "excerpt": "Über LAMPEN"}));
+    let found = search("q=stra%C3%9Fe").await.json;
+    assert_eq!(ids(&found), [all[1].clone()]);
+    assert_eq!((&found["data"][0]["found"]["in"], &found["next"]), (&json!("request"), &Value::Null));
+    // Words of the record that nobody said are not found.
+    assert_eq!(ids(&search("q=output_protocol").await.json), [] as [Value; 0]);
+    // Page by page, newest first.
+    let page = search("q=lantern&limit=2").await.json;
+    assert_eq!((ids(&page), &page["has_more"]), (vec![all[2].clone(), all[1].clone()], &json!(true)));
+    assert_eq!(page["data"][0]["found"]["excerpt"], "The lantern swings.");
+    let rest = search(&format!("q=lantern&after={}", page["next"].as_str().unwrap())).await.json;
+    assert_eq!((ids(&rest), &rest["has_more"]), (vec![all[0].clone()], &json!(false)));
+    for wrong in ["q=".to_owned(), "q=%20".to_owned(), format!("q={}", "x".repeat(201))] {
+        let refused = search(&wrong).await;
+        assert_eq!(
+            (refused.status, refused.problem(), &refused.json["field"]),
+            (422, "invalid_field", &json!("q"))
+        );
+    }
+    // Others find nothing.
+    let made = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.key(made["key"].as_str());
+    let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
+    server.key(other["key"].as_str());
+    assert_eq!(ids(&server.get("/api/v1/conversations?q=lantern").await.json), [] as [Value; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_current_one_of_several_replies_is_told() {
+    let script: Vec<_> = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
+    let server = Tambour::with(&Mock::start(vec![script; 4]).await).await;
+    let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
+    let first = ask(&server, &conversation, "x").await;
+    let mut ids = vec![first];
+    for _ in 0..2 {
+        let path = format!("/api/v1/messages/{}/regenerate", ids.last().unwrap());
+        let made = server.call("post", &path, None).await;
+        assert_eq!(made.status, 202, "{}", made.text);
+        ids.push(made.json["message_id"].as_str().unwrap().to_owned());
+        server.ended(ids.last().unwrap()).await;
+    }
+    let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
+    let page = server.get(&path).await.json;
+    let rows: Vec<(&Value, Option<&str>)> = page["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (&row["current"], row["in_place_of"].as_str()))
+        .collect();
+    let (no, yes) = (json!(false), json!(true));
+    assert_eq!(rows, [(&no, None), (&no, Some(ids[0].as_str())), (&yes, Some(ids[1].as_str()))]);
+    assert!(page["messages"][2]["request"].get("in_place_of").is_none());
+    let refused = server.post("/api/v1/messages", &json!({"text": "x", "in_place_of": ids[0]})).await;
+    assert_eq!((refused.status, refused.problem()), (422, "unknown_field"), "{}", refused.text);
+    assert!(
+        !server.post("/api/v1/messages", &json!({"text": "x", "no": 1})).await.text.contains("in_place_of")
+    );
+}

@@ -56,6 +56,7 @@ mod schemas;
 mod scripts;
 mod server;
 mod servers;
+mod services;
 mod settings;
 mod siege;
 mod slow;

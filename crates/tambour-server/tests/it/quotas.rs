@@ -177,3 +177,59 @@ async fn turns_of_dialogues_count() {
     let row = server.get("/api/v1/usage").await.json["data"][0].clone();
     assert_eq!((&row["requests"], &row["total_tokens"]), (&json!(1), &json!(12)), "{row}");
 }
+
+#[tokio::test]
+async fn limits_of_a_key_change_while_it_is_used() {
+    let mock = Mock::start(vec![reply("x", 1); 4]).await;
+    let (mut server, admin) = locked(&mock).await;
+    let (id, secret) =
+        key(&server, &json!({"name": "few", "requests_per_minute": 1, "tokens_per_day": 100000})).await;
+    let place = format!("/api/v1/keys/{id}");
+    server.key(Some(&secret));
+    assert_eq!(asked(&server).await.status, 200);
+    assert_eq!(asked(&server).await.problem(), "rate_limited");
+    let own = server.call("patch", &place, Some("{\"requests_per_minute\": null}")).await;
+    assert_eq!((own.status, own.problem()), (403, "forbidden"));
+    server.key(Some(&admin));
+    let changed =
+        server.call("patch", &place, Some("{\"requests_per_minute\": null, \"name\": \"many\"}")).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!((&changed.json["name"], &changed.json["tokens_per_day"]), (&json!("many"), &json!(100_000)));
+    assert!(changed.json.get("requests_per_minute").is_none() && changed.json.get("key").is_none());
+    assert_eq!(server.get("/api/v1/keys").await.json["data"][1], changed.json);
+    for (sent, code, close) in [
+        (json!({"aliases": ["smus"]}), "unknown_alias", json!(["sums"])),
+        (json!({"requests_per_minute": "2"}), "invalid_field", json!(null)),
+    ] {
+        let refused = server.call("patch", &place, Some(&sent.to_string())).await;
+        assert_eq!((refused.status, refused.problem(), &refused.json["close"]), (422, code, &close));
+    }
+    let detail = server.call("patch", &place, Some("{\"tokens_per_day\": -1}")).await.json["detail"].clone();
+    assert!(detail.as_str().unwrap().contains("a whole number from 0 to 18446744073709551615"), "{detail}");
+    assert_eq!(server.call("patch", "/api/v1/keys/nobody", Some("{}")).await.status, 404);
+    server.key(Some(&secret));
+    assert_eq!(asked(&server).await.status, 200, "it holds at once");
+    server.key(Some(&admin));
+    let one = server.call("patch", &place, Some("{\"aliases\": [\"sums\"]}")).await;
+    assert_eq!(one.json["aliases"], json!(["sums"]));
+    server.key(Some(&secret));
+    assert_eq!(asked(&server).await.problem(), "model_forbidden");
+    // What was changed is stored.
+    server.key(None);
+    let folder = server.stopped().await;
+    let mut config = crate::server::config(&folder);
+    config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
+    let mut again = Tambour::serve(folder, config).await;
+    again.key(Some(&admin));
+    assert_eq!(again.get("/api/v1/keys").await.json["data"][1], one.json);
+}
+
+#[tokio::test]
+async fn a_key_of_an_alias_that_does_not_exist_is_refused() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let (server, _) = locked(&mock).await;
+    let refused = server.post("/api/v1/keys", &json!({"name": "one", "aliases": ["sums", "otter"]})).await;
+    assert_eq!((refused.status, refused.problem()), (422, "unknown_alias"), "{}", refused.text);
+    assert_eq!((&refused.json["field"], &refused.json["close"]), (&json!("aliases"), &json!(["other"])));
+    assert_eq!(refused.json["detail"], "there is no alias `otter`; known: other, sums");
+}

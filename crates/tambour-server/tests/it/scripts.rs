@@ -255,3 +255,43 @@ async fn a_template_is_not_overwritten_either() {
     assert_eq!((gone.status, &gone.json["present"]), (412, &Value::Null));
     assert_eq!(gone.json["sent"]["text"], "three");
 }
+
+#[tokio::test]
+async fn removing_and_publishing_rest_on_the_version_that_was_read() {
+    let server = server().await;
+    let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await.json;
+    let script = format!("/api/v1/scripts/{}", made["script_id"].as_str().unwrap());
+    let template = "/api/v1/templates/mine".to_owned();
+    let sent = |place: &str| match place.contains("scripts") {
+        true => json!({ "yaml": SCRIPT }),
+        false => json!({ "text": "{x}" }),
+    };
+    assert_eq!(server.put(&template, &sent(&template)).await.status, 200);
+    let with = async |method: &str, place: &str, body: Option<&str>, tag: &str| {
+        server.call_with(method, place, body, &[("if-match", tag)]).await
+    };
+    for place in [&script, &template] {
+        assert_eq!(server.put(place, &sent(place)).await.status, 200);
+        let publish = format!("{place}/publish");
+        let version = Some("{\"version\": 1}");
+        let stale = with("post", &publish, version, "\"1\"").await;
+        assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
+        assert_eq!(
+            (&stale.json["present"]["version"], &stale.json["sent"]),
+            (&json!(2), &json!({"version": 1}))
+        );
+        assert_eq!(stale.json["present"]["published"], 2, "nothing was published");
+        let good = with("post", &publish, version, "\"2\"").await;
+        assert_eq!((good.status, good.headers["etag"].to_str().unwrap()), (200, "\"2\""), "{}", good.text);
+        assert_eq!(server.get(place).await.json["version"], 1);
+        let missing = with("post", &publish, Some("{\"version\": 9}"), "\"2\"").await;
+        assert_eq!(missing.status, 404, "{}", missing.text);
+        let stale = with("delete", place, None, "\"1\"").await;
+        assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
+        assert_eq!((&stale.json["present"]["version"], &stale.json["sent"]), (&json!(2), &json!(null)));
+        let malformed = with("delete", place, None, "2").await;
+        assert_eq!((malformed.status, malformed.problem()), (400, "malformed_request"));
+        assert_eq!(with("delete", place, None, "\"2\"").await.status, 204);
+        assert_eq!(with("delete", place, None, "\"2\"").await.status, 404);
+    }
+}

@@ -194,6 +194,9 @@ pub fn check_transcript(transcript: &[u8], options: CheckOptions) -> Vec<Finding
     checker.finish()
 }
 
+/// The event of the output protocol `legacy` that carries raw text.
+const LEGACY: &str = "content_delta";
+
 /// What is the same for all forms: one event after the other, and the findings.
 #[derive(Debug)]
 pub(super) struct Core {
@@ -266,7 +269,11 @@ impl Core {
         let kind = kind_of(name);
         match kind {
             None => {
-                reports.push(fault(rules::EVENT_UNKNOWN, at, format!("there is no event {}", shown(name))));
+                let mut message = format!("there is no event {}", shown(name));
+                if name == LEGACY {
+                    message += " in the contract: this is the output protocol `legacy`; ask for `output_protocol=jsonseq_v1`";
+                }
+                reports.push(fault(rules::EVENT_UNKNOWN, at, message));
             }
             Some(EventKind::Contract) => {
                 if let Some(part) = fields::read(name, data, &self.options.privacy, at, &mut reports) {

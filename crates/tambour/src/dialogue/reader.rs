@@ -11,6 +11,7 @@ use crate::finding::{Finding, Severity};
 use crate::options::Options;
 use crate::pipeline::{End, Pipeline};
 use crate::script::{AnswerForm, AnswerKind};
+use crate::texts::counted;
 
 /// A reader of one reply. The message of `ai_say` and of `ai_ask` goes to the sink while it arrives; of `ai_think`
 /// nothing does.
@@ -151,7 +152,7 @@ impl Reader {
     pub fn finish(mut self, end: &End, sink: &mut dyn Sink) -> Result<Reply, Failure> {
         if self.over {
             let limit = self.options.limits.input;
-            let message = format!("the reply is longer than `limits.input`, {limit} bytes");
+            let message = format!("the reply is longer than `limits.input`, {}", counted(limit, "byte"));
             return Err(Failure::new("input_too_large", message, false));
         }
         let cut = end.cut();

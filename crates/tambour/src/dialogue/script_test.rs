@@ -4,14 +4,16 @@
 
 use std::collections::VecDeque;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use serde_saphyr::Spanned;
 
 use super::call::Call;
 use super::machine::{Env, Settings, Templates, Want};
 use super::state::{Dialogue, Status};
 use super::turn::Turn;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Collected, Failure, FinishReason};
 use crate::options::Options;
 use crate::pipeline::End;
@@ -171,6 +173,12 @@ pub struct Difference {
     pub found: Value,
 }
 
+/// The place of the turns of a test.
+#[derive(Deserialize)]
+struct TurnsPlace {
+    turns: Spanned<IgnoredAny>,
+}
+
 /// Environment of a test.
 #[derive(Clone, Copy)]
 pub struct TestEnv<'a> {
@@ -181,12 +189,19 @@ pub struct TestEnv<'a> {
 }
 
 impl ScriptTest {
-    /// A test from YAML or JSON; `name` is that of its file, for errors.
+    /// A test from YAML or JSON; `name` is what errors call it.
     ///
     /// # Errors
-    /// Not of the form.
+    /// Not of the form, or without a turn, so that nothing could differ; with the place.
     pub fn parse(name: &str, text: &str) -> Result<ScriptTest> {
-        yaml::read(name, text)
+        let test: ScriptTest = yaml::read(name, text)?;
+        if test.turns.is_empty() {
+            let found = yaml::read::<TurnsPlace>(name, text).ok();
+            let place = found.map(|found| yaml::place(text, &found.turns.referenced));
+            let message = "`turns` is empty, and a test without a turn cannot fail; `tambour run SCRIPT --save-test FILE` writes one";
+            return Err(Error::malformed(message, place));
+        }
+        Ok(test)
     }
 
     /// The test as YAML that reads back to the same.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::Criteria;
 use crate::event::{DecisionSource, ExitDecision};
 use crate::texts::Language;
+use crate::texts::counted;
 
 /// How well the user has understood. The default is what never ends an action early (S-055).
 #[derive(Clone, Debug, PartialEq)]
@@ -182,7 +183,7 @@ fn understood(
 fn last_round(max_rounds: u32, language: Language) -> String {
     match language {
         Language::Zh => format!("达到最大轮次限制 ({max_rounds})"),
-        Language::En => format!("Reached the maximum of {max_rounds} rounds"),
+        Language::En => format!("Reached the maximum of {}", counted(max_rounds, "round")),
     }
 }
 

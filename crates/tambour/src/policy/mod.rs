@@ -18,6 +18,7 @@ use crate::repair::{json, rules as json_rules};
 use crate::span::{Place, Span};
 use crate::state::{self, Applied, Attached};
 use crate::texts::Texts;
+use crate::texts::counted;
 use queries::Source;
 
 /// Queries, privacy and counts of one reply.
@@ -62,7 +63,7 @@ impl Policy {
     pub fn phase(&mut self, place: Place, report: &mut dyn FnMut(Report)) -> bool {
         self.phases += 1;
         if self.phases == self.most_phases + 1 {
-            let message = format!("more than {} phases", self.most_phases);
+            let message = format!("more than {}", counted(self.most_phases, "phase"));
             let found = Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
             report(found.repaired("read as text of the last phase"));
         }

@@ -15,6 +15,7 @@ use super::rules;
 use crate::finding::{Report, clip};
 use crate::limits::Limits;
 use crate::span::Place;
+use crate::texts::counted;
 use crate::texts::{Language, bilingual};
 
 /// A value and where it stands.
@@ -52,12 +53,12 @@ const ALIASES: usize = 0;
 /// It is not YAML, or beyond a limit.
 pub(super) fn parse(text: &str, limits: &Limits, language: Language) -> Result<Node, Box<Problem>> {
     if text.len() > limits.input {
-        let message = bilingual!(
-            language,
-            "脚本超过了 `limits.input`（{} 字节）",
-            "the script is longer than `limits.input`, {} bytes",
-            limits.input
-        );
+        let message = match language {
+            Language::Zh => format!("脚本超过了 `limits.input`（{} 字节）", limits.input),
+            Language::En => {
+                format!("the script is longer than `limits.input`, {}", counted(limits.input, "byte"))
+            }
+        };
         let report = Report::new(rules::LIMIT_EXCEEDED, Place::START, 0, message);
         return Err(Box::new(Problem::new("", report)));
     }

@@ -1,5 +1,6 @@
 //! Operations that depend on what stands in the state, as the commands of MVU do (F-140): settled when they are applied.
 
+use crate::texts::counted;
 use serde_json::{Map, Value};
 
 use super::measure::measure;
@@ -62,7 +63,7 @@ pub(super) fn settle(
             (Some(Value::Array(items)), Value::Number(index)) => {
                 let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
                 let Some(index) = index.filter(|index| *index <= items.len()) else {
-                    let message = format!("the list has {} elements", items.len());
+                    let message = format!("the list has {}", counted(items.len(), "element"));
                     return vec![operation.clone().settled().refuse_for(Reason::IndexOutOfRange, message)];
                 };
                 if index == items.len() {

@@ -13,6 +13,7 @@ use super::spot::{Part, Spot, absent, at, follow, insert, shown, take};
 use super::{ApplyOptions, OpResult};
 use crate::limits::StateLimits;
 use crate::schema::{Mismatch, Schema, type_name};
+use crate::texts::counted;
 
 /// Most places that break a schema which are told apart.
 const MISMATCHES: usize = 256;
@@ -117,7 +118,7 @@ impl Run<'_> {
     ) -> Result<Change, Refusal> {
         let (op, path) = operation.parts()?;
         if index >= self.limits.operations {
-            return Err(limit(format!("more than {} operations", self.limits.operations)));
+            return Err(limit(format!("more than {}", counted(self.limits.operations, "operation"))));
         }
         if self.stopped.is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
             return Err(Refusal::new(Reason::NotApplied, "nobody waits for it any more"));
@@ -256,10 +257,10 @@ impl Run<'_> {
     fn path_fits(&self, written: &str, path: &Path) -> Result<(), Refusal> {
         let (bytes, steps) = (self.limits.path, self.limits.depth);
         if written.len() > bytes {
-            return Err(limit(format!("a path of more than {bytes} bytes")));
+            return Err(limit(format!("a path of more than {}", counted(bytes, "byte"))));
         }
         if path.steps().len() > steps {
-            return Err(limit(format!("a path of more than {steps} steps")));
+            return Err(limit(format!("a path of more than {}", counted(steps, "step"))));
         }
         Ok(())
     }
@@ -269,13 +270,13 @@ impl Run<'_> {
         let found = measure(value);
         let StateLimits { value: bytes, depth, list, .. } = *self.limits;
         if found.bytes > bytes {
-            return Err(limit(format!("a value with more than {bytes} bytes of text")));
+            return Err(limit(format!("a value with more than {} of text", counted(bytes, "byte"))));
         }
         if found.depth - 1 + path.steps().len() + lists > depth {
-            return Err(limit(format!("a value deeper than {depth} levels below the root")));
+            return Err(limit(format!("a value deeper than {} below the root", counted(depth, "level"))));
         }
         if found.longest > list {
-            return Err(limit(format!("a list of more than {list} elements")));
+            return Err(limit(format!("a list of more than {}", counted(list, "element"))));
         }
         Ok(found)
     }
@@ -288,10 +289,13 @@ impl Run<'_> {
             bytes: self.size.bytes.saturating_sub(old.bytes).saturating_add(bytes),
         };
         if size.values > self.limits.values.max(self.size.values) {
-            return Err(limit(format!("a state of more than {} values", self.limits.values)));
+            return Err(limit(format!("a state of more than {}", counted(self.limits.values, "value"))));
         }
         if size.bytes > self.limits.bytes.max(self.size.bytes) {
-            return Err(limit(format!("a state with more than {} bytes of text", self.limits.bytes)));
+            return Err(limit(format!(
+                "a state with more than {} of text",
+                counted(self.limits.bytes, "byte")
+            )));
         }
         self.size = size;
         Ok(())

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 pub use crate::schema::Mismatch;
 use crate::schema::Schema;
 use crate::texts::Language;
+pub use crate::texts::close;
 
 /// Steps of checking the arguments of all calls of a reply, as [`Schema::check`] counts them for one value.
 pub(crate) const CHECKS: u64 = 16_000_000;
@@ -198,20 +199,4 @@ impl Tools {
     pub fn close(&self, name: &str) -> Vec<&str> {
         close(name, self.0.iter().map(|tool| tool.name.as_str()))
     }
-}
-
-/// At most three of the names `among` that look like `name`, the closest first.
-#[must_use]
-pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = compared(name).to_lowercase();
-    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &compared(known).to_lowercase());
-    let mut found: Vec<(f64, &str)> = among.into_iter().map(|known| (near(known), known)).collect();
-    found.retain(|(likeness, _)| *likeness >= 0.5);
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    found.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// The part of a name that is compared: models write names of any length.
-fn compared(name: &str) -> &str {
-    &name[..name.floor_char_boundary(64)]
 }

@@ -18,5 +18,6 @@
 mod read;
 mod write;
 
+pub(crate) use read::place;
 pub use read::{YamlLimits, parse, parse_with, read};
 pub use write::{indented, print};

@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_saphyr::{Error as Cause, MergeKeyPolicy, MessageFormatter, UserMessageFormatter};
 
 use crate::error::{Error, Location, Result};
+use crate::texts::in_words;
 
 /// What one text of YAML may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,11 +93,15 @@ fn error(what: &str, text: &str, cause: &Cause) -> Error {
     let message = match plain {
         Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` stands there twice"),
         Cause::Budget { breach, .. } => format!("it goes beyond a limit ({breach:?})"),
-        other => UserMessageFormatter.format_message(other).into_owned(),
+        other => in_words(&UserMessageFormatter.format_message(other)),
     };
-    let place = cause.location().filter(|place| place.line() > 0).map(|place| {
-        let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Location::of_characters(text, at(place.line()), at(place.column()))
-    });
+    let found = cause.location().filter(|found| found.line() > 0);
+    let place = found.map(|found| place(text, &found));
     Error::malformed(format!("{what} is not YAML as expected: {message}"), place)
+}
+
+/// The place of a value in its text.
+pub(crate) fn place(text: &str, found: &serde_saphyr::Location) -> Location {
+    let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Location::of_characters(text, at(found.line()), at(found.column()))
 }

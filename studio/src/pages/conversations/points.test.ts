@@ -9,6 +9,7 @@ const message = (message_id: string, created: string, status: Message["status"] 
   request_id: "req_1",
   created,
   status,
+  current: status !== "superseded",
   request: { text: `ask ${message_id}` },
 });
 const update = (position: number, message_id: string | null, created: string, update_id?: string): Update => ({

@@ -7,6 +7,7 @@ const record = (more: Partial<MessageRecord>): MessageRecord => ({
   request_id: "r",
   created: "2026-01-01T10:20:00Z",
   status: "completed",
+  current: true,
   request: {},
   ...more,
 });

@@ -61,7 +61,7 @@ const CALLS: &str = "toolcall";
 pub(in crate::http) const JSON: &str = "json_value";
 
 /// Fields that the object `tambour` cannot have: the protocol has its own for them.
-const NOT_HERE: [&str; 9] = [
+const NOT_HERE: [&str; 10] = [
     "messages",
     "text",
     "stream",
@@ -71,6 +71,7 @@ const NOT_HERE: [&str; 9] = [
     "if_busy",
     "named_model",
     "as_response",
+    "in_place_of",
 ];
 
 impl Wanted {

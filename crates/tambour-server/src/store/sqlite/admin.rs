@@ -48,6 +48,12 @@ impl Admin for SqliteStore {
         Ok(())
     }
 
+    async fn change_key(&self, key: &Key) -> Result<(), StoreError> {
+        let query = sqlx::query("update keys set name = ?, limits = ? where id = ?");
+        query.bind(&key.name).bind(&key.limits).bind(&key.id).execute(self.pool()).await?;
+        Ok(())
+    }
+
     async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         fail::point("usage.before");

@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin, end};
 use crate::fail;
-use crate::store::{Document, Documents, OfKind, Put, PutOutcome, StoreError, Version};
+use crate::store::{Document, DocumentChange, Documents, OfKind, Put, PutOutcome, StoreError, Version};
 
 const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
@@ -46,17 +46,19 @@ impl Documents for SqliteStore {
 
     async fn publish(
         &self,
-        (owner, kind): OfKind<'_>,
+        of: OfKind<'_>,
         id: &str,
         version: u32,
+        based_on: Option<u32>,
         now: &str,
-    ) -> Result<bool, StoreError> {
-        let query = sqlx::query(
-            "update documents set published = ?4, changed = ?5 where owner = ?1 and kind = ?2 and id = ?3 and exists \
-             (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
-        );
-        let query = query.bind(owner).bind(kind.word()).bind(id).bind(version).bind(now);
-        Ok(query.execute(self.pool()).await?.rows_affected() > 0)
+    ) -> Result<DocumentChange, StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        begin(&mut connection).await?;
+        let mut outcome = DocumentChange::Changed;
+        let published = take_into_use(&mut connection, of, (id, version, now), based_on).await;
+        let published = published.map(|known| outcome = known);
+        end(&mut connection, published).await?;
+        Ok(outcome)
     }
 
     async fn versions(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<Vec<Version>, StoreError> {
@@ -89,25 +91,70 @@ impl Documents for SqliteStore {
         Ok(query.bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
     }
 
-    async fn delete_document(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<bool, StoreError> {
+    async fn delete_document(
+        &self,
+        of: OfKind<'_>,
+        id: &str,
+        based_on: Option<u32>,
+    ) -> Result<DocumentChange, StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
-        let mut found = false;
-        let mut deleted = Ok(());
-        for table in ["versions", "documents"] {
-            let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
-            let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(owner).bind(kind.word()).bind(id);
-            match query.execute(&mut *connection).await {
-                Ok(done) => found |= done.rows_affected() > 0,
-                Err(error) => {
-                    deleted = Err(error);
-                    break;
-                }
-            }
-        }
+        let mut outcome = DocumentChange::Changed;
+        let deleted = delete(&mut connection, of, id, based_on).await.map(|known| outcome = known);
         end(&mut connection, deleted).await?;
-        Ok(found)
+        Ok(outcome)
     }
+}
+
+/// Tells whether a document has another last version than the one that a change is based on.
+async fn has_changed(
+    connection: &mut SqliteConnection,
+    (owner, kind): OfKind<'_>,
+    id: &str,
+    based_on: Option<u32>,
+) -> sqlx::Result<bool> {
+    let Some(known) = based_on else { return Ok(false) };
+    let query = sqlx::query_scalar(
+        "select coalesce(max(version), 0) from versions where owner = ? and kind = ? and id = ?",
+    );
+    let latest: u32 = query.bind(owner).bind(kind.word()).bind(id).fetch_one(&mut *connection).await?;
+    Ok(latest != known)
+}
+
+async fn take_into_use(
+    connection: &mut SqliteConnection,
+    of: OfKind<'_>,
+    (id, version, now): (&str, u32, &str),
+    based_on: Option<u32>,
+) -> sqlx::Result<DocumentChange> {
+    if has_changed(connection, of, id, based_on).await? {
+        return Ok(DocumentChange::Changed);
+    }
+    let query = sqlx::query(
+        "update documents set published = ?4, changed = ?5 where owner = ?1 and kind = ?2 and id = ?3 and exists \
+         (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
+    );
+    let query = query.bind(of.0).bind(of.1.word()).bind(id).bind(version).bind(now);
+    let found = query.execute(&mut *connection).await?.rows_affected() > 0;
+    Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
+}
+
+async fn delete(
+    connection: &mut SqliteConnection,
+    of: OfKind<'_>,
+    id: &str,
+    based_on: Option<u32>,
+) -> sqlx::Result<DocumentChange> {
+    if has_changed(connection, of, id, based_on).await? {
+        return Ok(DocumentChange::Changed);
+    }
+    let mut found = false;
+    for table in ["versions", "documents"] {
+        let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(of.0).bind(of.1.word()).bind(id);
+        found |= query.execute(&mut *connection).await?.rows_affected() > 0;
+    }
+    Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
 }
 
 async fn write(
@@ -117,16 +164,10 @@ async fn write(
     text: &Version,
     Put { publish, most, based_on }: Put,
 ) -> sqlx::Result<PutOutcome> {
-    let (kind, id) = (kind.word(), &document.id);
-    if let Some(known) = based_on {
-        let query = sqlx::query_scalar(
-            "select coalesce(max(version), 0) from versions where owner = ? and kind = ? and id = ?",
-        );
-        let latest: u32 = query.bind(owner).bind(kind).bind(id).fetch_one(&mut *connection).await?;
-        if latest != known {
-            return Ok(PutOutcome::Changed);
-        }
+    if has_changed(connection, (owner, kind), &document.id, based_on).await? {
+        return Ok(PutOutcome::Changed);
     }
+    let (kind, id) = (kind.word(), &document.id);
     let query = sqlx::query(
         "insert into documents (owner, kind, id, name, created, changed) select ?1, ?2, ?3, ?4, ?5, ?5 \
          where (select count(*) from documents where owner = ?1 and kind = ?2 and id <> ?3) < ?6 \

@@ -688,6 +688,12 @@ impl Admin for Memory {
         Ok(())
     }
 
+    async fn change_key(&self, key: &Key) -> Result<(), StoreError> {
+        let mut data = self.data();
+        data.keys.iter_mut().filter(|known| known.id == key.id).for_each(|known| known.clone_from(key));
+        Ok(())
+    }
+
     async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
         self.data().usage.push(more.clone());
         Ok(())

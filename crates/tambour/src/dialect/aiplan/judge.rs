@@ -12,11 +12,13 @@ use crate::options::Options;
 use crate::repair::json::Built;
 use crate::repair::rules as json_rules;
 use crate::span::Place;
+use crate::texts::counted;
 
 /// The report on an object of which there is no value.
 pub(super) fn too_large(start: Place, end: usize, options: &Options) -> Report {
     let Limits { value, items, .. } = options.limits;
-    let message = format!("the object has more than {value} bytes of text or {items} values");
+    let (bytes, values) = (counted(value, "byte"), counted(items, "value"));
+    let message = format!("the object has more than {bytes} of text or {values}");
     Report::new(&json_rules::LIMIT_EXCEEDED, start, end, message)
 }
 

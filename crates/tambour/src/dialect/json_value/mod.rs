@@ -20,6 +20,7 @@ use crate::lex::marks::{self, Kind, Seen};
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
+use crate::texts::counted;
 use read::{Fault, Wanted};
 
 /// The table entry. `auto` never chooses it: any reply may hold a JSON value.
@@ -78,7 +79,7 @@ impl Json {
         let at = self.draft.place();
         if self.over {
             let most = self.wanted.options.limits.value;
-            let message = format!("the reply is longer than `limits.value`, {most} bytes");
+            let message = format!("the reply is longer than `limits.value`, {}", counted(most, "byte"));
             return Err(Fault::new(rules::LIMIT_EXCEEDED, message));
         }
         let rest = std::mem::take(&mut self.text);

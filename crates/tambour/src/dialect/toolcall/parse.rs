@@ -18,6 +18,7 @@ use crate::lex::prose::Line;
 use crate::lex::scan;
 use crate::options::Options;
 use crate::span::Place;
+use crate::texts::counted;
 use crate::tool::CHECKS;
 
 /// Bytes that are looked at together.
@@ -468,7 +469,8 @@ impl Reader {
         if open.head.form.open.is_empty() {
             return self.plain.verbatim(&raw, out);
         }
-        let message = format!("the call is longer than `limits.value`, {} bytes", self.options.limits.value);
+        let most = counted(self.options.limits.value, "byte");
+        let message = format!("the call is longer than `limits.value`, {most}");
         let at = self.plain.place();
         let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
         self.section.shown = true;

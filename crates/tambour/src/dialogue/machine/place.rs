@@ -28,7 +28,7 @@ impl Dialogue {
             Some((index, At { phase, step, action, in_phase: true, in_step: true }))
         });
         let Some((index, at)) = found else {
-            let known = script.actions().map(|action| parent(&action.path));
+            let known = script.actions().flat_map(|action| [parent(&action.path), &action.path]);
             return Err(Error::unknown("place in the script", place, known));
         };
         let session = &script.sessions[index];

@@ -8,7 +8,8 @@ use super::{ASSISTANT, Env, USER};
 use crate::event::{ExitDecision, Failure};
 use crate::exit;
 use crate::script::{Action, ActionKind, Ask, Say};
-use crate::texts::{Language, bilingual};
+use crate::texts::Language;
+use crate::texts::counted;
 
 impl Dialogue {
     /// A round of `ai_say` was answered.
@@ -56,13 +57,11 @@ impl Dialogue {
             return came;
         }
         if value.is_none() && ask.required {
-            let message = bilingual!(
-                language,
-                "`{}` 问了 {} 轮仍没有得到回答",
-                "`{}` got no answer in {} rounds",
-                action.path,
-                ask.max_rounds
-            );
+            let (path, rounds) = (&action.path, ask.max_rounds);
+            let message = match language {
+                Language::Zh => format!("`{path}` 问了 {rounds} 轮仍没有得到回答"),
+                Language::En => format!("`{path}` got no answer in {}", counted(rounds, "round")),
+            };
             self.fails(Failure::new("answer_missing", message, false));
             return came;
         }

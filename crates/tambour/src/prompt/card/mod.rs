@@ -34,6 +34,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result};
 use crate::finding::clip;
 use crate::limits::ImportLimits;
+use crate::texts::counted;
 
 use super::lore::{Entry, odd_keys};
 use super::macros;
@@ -170,8 +171,8 @@ fn initial(file: &File<'_>, entry: &Entry) {
     let title = clip(&entry.title, 60);
     match normal::normalise("", &entry.content).body {
         normal::Body::Data(Value::Object(map)) => file.warn(format!(
-            "entry `{title}` holds {} variables that a chat begins with; they are kept and not set: put them into the state",
-            map.len()
+            "entry `{title}` holds {} for a chat to begin with, kept and not set: put them into the state",
+            counted(map.len(), "variable")
         )),
         _ => file.warn(format!(
             "entry `{title}` should hold the variables that a chat begins with, and is neither YAML nor JSON of an object; it stays text"

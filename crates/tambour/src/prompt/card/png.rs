@@ -5,6 +5,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::error::Result;
+use crate::texts::counted;
 
 use super::File;
 
@@ -58,7 +59,9 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
         file.warn("the picture has no end");
     }
     if assets > 0 {
-        file.warn(format!("{assets} files in chunks of the picture are not read"));
+        let are = if assets == 1 { "is" } else { "are" };
+        let assets = counted(assets, "file");
+        file.warn(format!("{assets} in chunks of the picture {are} not read"));
     }
     let Some((keyword, value)) = new.map(|value| ("ccv3", value)).or(old.map(|value| ("chara", value)))
     else {

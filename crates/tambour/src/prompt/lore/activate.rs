@@ -1,6 +1,6 @@
 //! Which entries are active: passes over the chat, and over the text of entries found before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -10,12 +10,15 @@ use super::key::{Read, Sought, Texts, Whole, Work, keys};
 use super::settings::{Scan, ScanSettings};
 use super::slots::Slots;
 use super::timed::Timed;
+use crate::finding::clip;
 
 /// What a scan found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activation {
     /// Indexes of the active entries in the book, as they stand there.
     pub active: Vec<usize>,
+    /// What woke each of them, in the same order.
+    pub woken: Vec<Wake>,
     /// Where they go.
     pub slots: Slots,
     /// Entries that were found and are not active.
@@ -52,6 +55,41 @@ pub enum Drop {
     Budget,
 }
 
+/// Cause of an entry being active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wake {
+    /// It is always active.
+    Constant,
+    /// It was active in an earlier turn, and stays for a while.
+    Sticky,
+    /// A decorator says that it is active.
+    Forced,
+    /// A key occurs.
+    Key {
+        /// The first of its keys that does.
+        key: String,
+        /// The first text that has it; absent for a regular expression, which reads all of them together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        found_in: Option<KeyText>,
+    },
+}
+
+/// What is read for keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyText {
+    /// Messages of the chat.
+    Messages,
+    /// Texts of user and character.
+    Persons,
+    /// Other texts that are read along.
+    Others,
+    /// The text of entries found before.
+    Entries,
+}
+
 /// What a pass reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -62,6 +100,12 @@ enum Pass {
     /// More of the chat, since too few entries were found.
     Further,
 }
+
+/// Characters of a key that are told.
+const KEY: usize = 200;
+
+/// The lists of [`Texts`].
+const LISTS: [KeyText; 4] = [KeyText::Messages, KeyText::Persons, KeyText::Others, KeyText::Entries];
 
 /// Passes, at most: each finds an entry that was not found before, reads on, or takes the next level.
 const PASSES: u32 = 1000;
@@ -91,8 +135,11 @@ pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     for &at in &active {
         run.timed.begin(&book[at], scan.lines.len() as u64);
     }
+    let mut causes = run.causes;
+    let woken = active.iter().map(|at| causes.remove(at).unwrap_or(Wake::Constant)).collect();
     Activation {
         slots: Slots::fill(book, &active),
+        woken,
         active,
         dropped: run.dropped,
         timed: run.timed,
@@ -134,6 +181,8 @@ struct Run<'a> {
     level: u32,
     timed: Timed,
     active: Vec<usize>,
+    /// What woke the entries that were found.
+    causes: BTreeMap<usize, Wake>,
     /// Entries that are not looked at again.
     settled: BTreeSet<usize>,
     dropped: Vec<Dropped>,
@@ -184,6 +233,7 @@ impl<'a> Run<'a> {
             level: 0,
             timed: scan.timed.clone(),
             active: Vec::new(),
+            causes: BTreeMap::new(),
             settled: BTreeSet::new(),
             dropped: Vec::new(),
             warnings,
@@ -308,9 +358,17 @@ impl<'a> Run<'a> {
         if !self.possible(entry) || !sticks && (late || closed) || entry.force == Some(false) {
             return None;
         }
-        let must = entry.force != Some(true) && !entry.constant && !sticks;
-        if !must && entry.group.is_empty() {
-            return Some(Score::default());
+        let without_key = match entry.force {
+            Some(true) => Some(Wake::Forced),
+            _ if entry.constant => Some(Wake::Constant),
+            _ => sticks.then_some(Wake::Sticky),
+        };
+        let must = without_key.is_none();
+        if let Some(cause) = without_key {
+            self.causes.insert(at, cause);
+            if entry.group.is_empty() {
+                return Some(Score::default());
+            }
         }
         // Of no message nothing else is read either.
         let depth =
@@ -326,7 +384,13 @@ impl<'a> Run<'a> {
             self.whole.join(&lists, sources, work);
         }
         let texts = Texts { lists, sources, whole: &self.whole };
-        (!must || keys.hold(entry, &texts, work)).then(|| keys.score(entry, &texts, work))
+        if must {
+            let found = keys.hold(entry, &texts, work)?;
+            let key = entry.keys.get(found).map(|key| clip(key, KEY).into_owned()).unwrap_or_default();
+            let found_in = keys.keys[found].list().map(|list| LISTS[list]);
+            self.causes.insert(at, Wake::Key { key, found_in });
+        }
+        Some(keys.score(entry, &texts, work))
     }
 
     /// Whether an entry can be active at all in this turn.
@@ -344,29 +408,31 @@ impl<'a> Run<'a> {
 }
 
 impl Keys {
-    /// Whether what occurs makes the entry active.
-    fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
+    /// The first key that occurs, by its number, where what occurs makes the entry active.
+    fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> Option<usize> {
         fn any(keys: &mut [Sought], texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
             keys.iter_mut().any(|key| key.occurs(texts, work))
         }
         fn all(keys: &mut [Sought], texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
             keys.iter_mut().all(|key| key.occurs(texts, work))
         }
-        if !any(&mut self.keys, texts, work) || any(&mut self.exclude, texts, work) {
-            return false;
+        let found = self.keys.iter_mut().position(|key| key.occurs(texts, work))?;
+        if any(&mut self.exclude, texts, work) {
+            return None;
         }
         if !self.additional.is_empty() && !any(&mut self.additional, texts, work) {
-            return false;
+            return None;
         }
         let secondary = &mut self.secondary;
-        !entry.selective
+        let holds = !entry.selective
             || secondary.is_empty()
             || match entry.logic {
                 Logic::AndAny => any(secondary, texts, work),
                 Logic::NotAll => !all(secondary, texts, work),
                 Logic::NotAny => !any(secondary, texts, work),
                 Logic::AndAll => all(secondary, texts, work),
-            }
+            };
+        holds.then_some(found)
     }
 
     /// How many keys match; counted for groups only.

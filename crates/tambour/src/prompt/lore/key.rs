@@ -136,6 +136,8 @@ impl Whole {
 pub(super) struct Sought {
     key: Key,
     seen: bool,
+    /// The list with the text that has it.
+    list: Option<usize>,
     /// Texts read, of each of the lists of [`Texts`].
     read: [usize; 4],
     /// What a regular expression has read together.
@@ -144,7 +146,7 @@ pub(super) struct Sought {
 
 impl Sought {
     fn new(key: Key) -> Sought {
-        Sought { key, seen: false, read: [0; 4], whole: None }
+        Sought { key, seen: false, list: None, read: [0; 4], whole: None }
     }
 
     /// Looks for it in the texts, as far as they may still be read. The lists are those of the last call, or longer. A text is read once;
@@ -181,10 +183,16 @@ impl Sought {
                     break;
                 }
                 self.seen = self.key.occurs(read, &mut work.shortened);
+                self.list = self.seen.then_some(number);
                 self.read[number] += 1;
             }
         }
         self.seen
+    }
+
+    /// The list of [`Texts`] with the text that has it, where it is looked for text by text.
+    pub(super) fn list(&self) -> Option<usize> {
+        self.list
     }
 
     /// Whether it is looked for in all texts together.

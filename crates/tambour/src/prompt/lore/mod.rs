@@ -21,7 +21,7 @@ mod settings;
 mod slots;
 mod timed;
 
-pub use activate::{Activation, Drop, Dropped, activate};
+pub use activate::{Activation, Drop, Dropped, KeyText, Wake, activate};
 pub use entry::{Entry, Filter, Logic, Position, Role, Source};
 pub(crate) use key::odd_keys;
 pub use settings::{Line, Scan, ScanSettings};

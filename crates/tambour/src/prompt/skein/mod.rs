@@ -26,7 +26,7 @@ use super::lore::{Entry, Position, Role, ScanSettings};
 
 pub use assemble::{from_book, from_card, from_preset};
 pub use cut::{Cut, What};
-pub use render::{Message, RenderOptions, Rendered};
+pub use render::{DroppedEntry, Message, Part, RenderOptions, Rendered, WokenEntry};
 
 /// A prompt.
 #[derive(Clone, Debug, Default, PartialEq)]

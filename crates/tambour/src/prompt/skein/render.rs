@@ -7,16 +7,17 @@ use crate::error::{Error, Result};
 use crate::protocol::Registry;
 use crate::structure::Expected;
 use crate::texts::Language;
+use crate::texts::counted;
 use crate::yaml;
 
 use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
-use super::super::lore::{Source, Timed};
+use super::super::lore::{Drop, Source, Timed, Wake};
 use super::super::tokens;
-use super::cut::{Cut, cut};
+use super::cut::{Cut, What, cut};
 use super::escape::Boundaries;
 use super::lore::{Active, lines};
 use super::pieces::{Maker, Piece};
-use super::{Body, Skein};
+use super::{Body, Priority, Skein};
 
 /// How a prompt is rendered.
 #[non_exhaustive]
@@ -37,6 +38,8 @@ pub struct RenderOptions<'a> {
     pub timed: Timed,
     /// Seeds chance where the context has no `seed`.
     pub chance: u64,
+    /// Whether the tokens of each part are counted by themselves.
+    pub itemised: bool,
     /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
     pub budget: Option<Budget>,
 }
@@ -52,6 +55,7 @@ impl Default for RenderOptions<'_> {
             max_context: None,
             timed: Timed::default(),
             chance: 0,
+            itemised: false,
             budget: None,
         }
     }
@@ -64,6 +68,46 @@ pub struct Message {
     pub role: String,
     /// Its text.
     pub content: String,
+}
+
+/// A part of a rendered prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// Which.
+    #[serde(flatten)]
+    pub what: What,
+    /// Its priority.
+    pub priority: Priority,
+    /// Its tokens by itself. Those of all parts do not add up exactly to the tokens of the prompt.
+    pub tokens: usize,
+    /// Set when it was left out for want of room.
+    pub dropped: bool,
+}
+
+/// An entry of world info that is active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WokenEntry {
+    /// The number of its block, from 1.
+    pub number: usize,
+    /// What people call it.
+    pub title: String,
+    /// What woke it.
+    #[serde(flatten)]
+    pub wake: Wake,
+}
+
+/// An entry of world info that was found and is not active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DroppedEntry {
+    /// The number of its block, from 1.
+    pub number: usize,
+    /// What people call it.
+    pub title: String,
+    /// The reason.
+    pub why: Drop,
 }
 
 /// A rendered prompt.
@@ -82,8 +126,14 @@ pub struct Rendered {
     pub over: bool,
     /// The structure that the reply is expected to have.
     pub expected: Option<Expected>,
+    /// Its parts in order, where they were to be counted ([`RenderOptions::itemised`]).
+    pub parts: Vec<Part>,
     /// Titles of the active world info, in the order of its blocks.
     pub lore: Vec<String>,
+    /// The active world info with what woke it, in the same order.
+    pub lore_woken: Vec<WokenEntry>,
+    /// World info that was found and is not active.
+    pub lore_dropped: Vec<DroppedEntry>,
     /// What world info did, for the next turn.
     pub timed: Timed,
     /// What the templates noticed and asked for.
@@ -128,26 +178,48 @@ impl Skein {
         let over = max.is_some_and(|max| tokens > max);
         if over {
             warnings.push(format!(
-                "the prompt has {tokens} tokens and may have {}; nothing more can be left out",
+                "the prompt has {} and may have {}; nothing more can be left out",
+                counted(tokens, "token"),
                 max.unwrap_or_default()
             ));
         }
         warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
         warnings.extend(active.found.warnings.iter().cloned());
-        let title = |&entry: &usize| {
+        let number = |entry: usize| active.blocks[entry] + 1;
+        let title = |entry: usize| {
             let block = &self.blocks[active.blocks[entry]];
             let title =
                 block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
             title.unwrap_or_else(|| block.tag.clone())
         };
+        let woken = active.found.active.iter().zip(&active.found.woken);
+        let woken = woken.map(|(&entry, wake)| WokenEntry {
+            number: number(entry),
+            title: title(entry),
+            wake: wake.clone(),
+        });
+        let lost = active.found.dropped.iter().map(|dropped| DroppedEntry {
+            number: number(dropped.entry),
+            title: title(dropped.entry),
+            why: dropped.why,
+        });
+        let part = |piece: &Piece| Part {
+            what: piece.what.clone(),
+            priority: piece.priority,
+            tokens: (options.count)(&text_alone(piece)),
+            dropped: piece.dropped,
+        };
         Ok(Rendered {
+            parts: if options.itemised { pieces.iter().map(part).collect() } else { Vec::new() },
+            lore_woken: woken.collect(),
+            lore_dropped: lost.collect(),
             messages: messages(&pieces),
             text,
             tokens,
             dropped,
             over,
             expected,
-            lore: active.found.active.iter().map(title).collect(),
+            lore: active.found.active.iter().map(|&entry| title(entry)).collect(),
             timed: active.found.timed,
             outcome: joined(before, assembly.outcome()),
             warnings,

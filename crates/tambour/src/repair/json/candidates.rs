@@ -13,6 +13,7 @@ use crate::lex::fence::Fence;
 use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::{Place, Span};
+use crate::texts::counted;
 
 /// What stands between two values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,7 +188,8 @@ impl<M: Make> Candidates<M> {
 
     fn too_large(&self, place: Place, end: usize) -> Report {
         let Limits { value, items, .. } = self.limits;
-        let message = format!("the value has more than {value} bytes of text or {items} values");
+        let (bytes, values) = (counted(value, "byte"), counted(items, "value"));
+        let message = format!("the value has more than {bytes} of text or {values}");
         Report::new(&rules::LIMIT_EXCEEDED, place, end, message)
     }
 

@@ -77,7 +77,7 @@ fn what_is_odd_about_keys_is_told() {
 fn variables_for_the_beginning_are_told() {
     let entry = |text: &str| json!({"entries": {"0": {"uid": 0, "key": [], "comment": "[InitVar] mood", "content": text, "disable": true}}});
     warned(&entry("hp: 7\nmood: calm"), "holds 2 variables");
-    warned(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variables");
+    warned(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable for");
     warned(&entry("Nothing of the kind."), "neither YAML nor JSON");
 }
 

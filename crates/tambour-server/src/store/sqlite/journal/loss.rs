@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
+use tambour::texts::counted;
 
 /// Names of messages that one line has.
 const NAMES: usize = 10;
@@ -77,15 +78,15 @@ impl Display for JournalLoss {
         f.write_str("the journal has lost messages: ")?;
         for DamagedFile { file, places, .. } in &self.damaged {
             let (offset, bytes) = places.first().copied().unwrap_or_default();
-            write!(f, "{} is damaged at byte {offset} ({bytes} bytes)", file.display())?;
+            write!(f, "{} is damaged at byte {offset} ({})", file.display(), counted(bytes, "byte"))?;
             if places.len() > 1 {
-                write!(f, " and {} more places", places.len() - 1)?;
+                write!(f, " and {}", counted(places.len() - 1, "more place"))?;
             }
             f.write_str("; ")?;
         }
         for ShortFile { file, known, found } in &self.short {
             match found {
-                None => write!(f, "{} is gone, which had {known} bytes; ", file.display())?,
+                None => write!(f, "{} is gone, which had {}; ", file.display(), counted(*known, "byte"))?,
                 Some(found) => write!(f, "{} has {found} of {known} bytes; ", file.display())?,
             }
         }
@@ -93,7 +94,7 @@ impl Display for JournalLoss {
         list(f, "cut off", self.cut.iter().map(|(id, last)| format!("{id} behind event {last}")))?;
         list(f, "perhaps cut off", self.open.iter().map(Clone::clone))?;
         if self.unknown > 0 {
-            write!(f, "{} records of messages that cannot be told; ", self.unknown)?;
+            write!(f, "{} of messages that cannot be told; ", counted(self.unknown, "record"))?;
         }
         f.write_str(
             "nothing has been removed: put the files back from a copy if you have one, or start once with `--accept-loss`, \

@@ -12,6 +12,7 @@ use crate::finding::Report;
 use crate::lex::markup::{Markup, Tag, TagKind, Token, Tolerant};
 use crate::lex::space::{is_blank, trim};
 use crate::span::{At, Place};
+use crate::texts::counted;
 
 /// A comment that is kept until it ends.
 pub(super) struct Comment {
@@ -89,7 +90,7 @@ impl Frame {
         };
         comment.push(&token.raw()[..taken]);
         let (start, end) = (comment.at, at.offset + taken);
-        let message = format!("a comment has more than {most} bytes");
+        let message = format!("a comment has more than {}", counted(most, "byte"));
         let repair = if comment.close.is_some() { "ends before a tag" } else { "read as text" };
         out.report(Report::new(rules::LIMIT_EXCEEDED, start, end, message).repaired(repair));
         match self.comment_closes() {
@@ -207,7 +208,7 @@ impl Frame {
                     rules::LIMIT_EXCEEDED,
                     at,
                     end,
-                    format!("a comment has more than {most} bytes"),
+                    format!("a comment has more than {}", counted(most, "byte")),
                 );
                 out.report(found.repaired("given in pieces"));
             }

@@ -14,6 +14,7 @@ use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_space;
 use crate::span::{At, Place};
 use crate::structure::Written;
+use crate::texts::counted;
 
 /// Elements of inline HTML, which are no tags of a reply.
 const INLINE: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
@@ -379,7 +380,7 @@ impl Frame {
         block.over = true;
         let body = std::mem::take(&mut block.body);
         let (tag, place, name) = (block.tag, block.at, block.name.clone());
-        let message = format!("`<{name}>` has more than {limit} bytes");
+        let message = format!("`<{name}>` has more than {}", counted(limit, "byte"));
         let end = place.offset + body.floor_char_boundary(limit);
         let found = Report::new(rules::LIMIT_EXCEEDED, tag, end, message);
         out.report(found.repaired("shown as text of the content"));

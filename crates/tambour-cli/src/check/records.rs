@@ -1,0 +1,76 @@
+//! Records for which no field was named: the fields that may hold the reply.
+
+use serde_json::{Map, Value};
+use tambour::texts::counted;
+
+use crate::output::visible;
+
+/// The records of a text all of whose lines are JSON objects.
+pub(super) struct Records {
+    pub(super) count: usize,
+    /// Fields that hold text in each of the first records, those that usually hold replies first.
+    fields: Vec<String>,
+}
+
+/// Records that are looked at for fields.
+const LOOKED_AT: usize = 100;
+
+/// Fields that are listed, and characters of the name of one.
+const LISTED: usize = 10;
+const LONGEST: usize = 60;
+
+/// Usual names of the field with the reply.
+const USUAL: [&str; 9] =
+    ["reply", "response", "output", "completion", "answer", "text", "content", "raw", "chunks"];
+
+impl Records {
+    /// `None` where a line is no JSON object, or there is none.
+    pub(super) fn read(bytes: &[u8]) -> Option<Records> {
+        let mut records = Records { count: 0, fields: Vec::new() };
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+            let record: Map<String, Value> = serde_json::from_slice(line).ok()?;
+            match records.count {
+                0 => {
+                    records.fields = record
+                        .iter()
+                        .filter(|(_, value)| holds_text(value))
+                        .map(|(name, _)| name.clone())
+                        .collect()
+                }
+                1..LOOKED_AT => records.fields.retain(|name| record.get(name).is_some_and(holds_text)),
+                _ => {}
+            }
+            records.count += 1;
+        }
+        let usual = |name: &String| USUAL.iter().position(|usual| usual == name).unwrap_or(USUAL.len());
+        records.fields.sort_by_key(usual);
+        (records.count > 0).then_some(records)
+    }
+
+    /// What to do about them.
+    pub(super) fn unread(&self) -> String {
+        let records = counted(self.count, "record");
+        match self.fields.first() {
+            Some(first) => {
+                let shown = |name: &String| name.chars().take(LONGEST).map(visible).collect::<String>();
+                let fields: Vec<String> = self.fields.iter().take(LISTED).map(shown).collect();
+                format!(
+                    "{records}, and no --field says which field holds the reply; try `--field {}`; fields with text: {}",
+                    shown(first),
+                    fields.join(", ")
+                )
+            }
+            None => format!(
+                "{records} of JSON and not a reply; `--field NAME` reads records, and these share no field with text"
+            ),
+        }
+    }
+}
+
+fn holds_text(value: &Value) -> bool {
+    match value {
+        Value::String(_) => true,
+        Value::Array(parts) => !parts.is_empty() && parts.iter().all(Value::is_string),
+        _ => false,
+    }
+}

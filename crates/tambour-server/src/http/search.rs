@@ -1,0 +1,150 @@
+//! Conversations that have a text, in their title or in what was said. One request looks through a bounded part of them.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::conversations::shown;
+use super::page;
+use super::problem::Problem;
+use crate::app::App;
+use crate::aside::in_place;
+use crate::store::{ConversationRow, MessageRow};
+use crate::upstream::Message;
+
+/// Characters of a text that is looked for.
+const LONGEST: usize = 200;
+/// Conversations that one request looks through.
+const CONVERSATIONS: usize = 1000;
+/// Bytes of messages that it reads, about.
+const BYTES: usize = 32 << 20;
+/// Time after which it looks no further.
+const TIME: Duration = Duration::from_secs(2);
+/// Rows that are read at a time, and bytes of them.
+const ROWS: u32 = 50;
+const PAGE: usize = 2 << 20;
+/// Characters that are shown around the text.
+const AROUND: usize = 60;
+
+/// What was asked for and what came, as far as it is text.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    text: Option<String>,
+    messages: Vec<Message>,
+    answer: Option<String>,
+}
+
+/// Looks through conversations of an owner, newest first. `next` is the `after` of the following request, as long as there are more.
+pub(super) async fn search(
+    app: &App,
+    owner: &str,
+    text: &str,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Value, Problem> {
+    let sought = text.trim().to_lowercase();
+    if !(1..=LONGEST).contains(&sought.chars().count()) {
+        let detail = format!("`q` is a text of 1 to {LONGEST} characters");
+        return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
+    }
+    let (mut data, mut looked, mut read) = (Vec::new(), 0, 0);
+    let (began, mut after) = (Instant::now(), after.map(str::to_owned));
+    loop {
+        let page = app.store.conversations(owner, after.as_deref(), ROWS).await?;
+        for row in page.rows {
+            let over = looked >= CONVERSATIONS || read >= BYTES || began.elapsed() >= TIME;
+            // One is looked through in any case, so that the next request begins further on.
+            if data.len() >= limit as usize || over && looked > 0 {
+                return Ok(answer(&data, true, after.as_deref()));
+            }
+            looked += 1;
+            if let Some(found) = find(app, &row, &sought, &mut read).await? {
+                let mut shown = shown(&row);
+                shown["found"] = found;
+                data.push(shown);
+            }
+            after = Some(row.id);
+        }
+        if !page.more {
+            return Ok(answer(&data, false, None));
+        }
+    }
+}
+
+fn answer(data: &[Value], more: bool, next: Option<&str>) -> Value {
+    let mut answer = page::answer(data, more);
+    answer["next"] = json!(next);
+    answer
+}
+
+/// The place of a text in a conversation: its title, or the first of its messages that has it and is not superseded.
+async fn find(
+    app: &App,
+    row: &ConversationRow,
+    sought: &str,
+    read: &mut usize,
+) -> Result<Option<Value>, Problem> {
+    if let Some(excerpt) = row.title.as_deref().and_then(|title| excerpt(title, sought)) {
+        return Ok(Some(json!({ "in": "title", "excerpt": excerpt })));
+    }
+    let mut after = 0;
+    loop {
+        let page = app.store.messages_of(&row.id, after, ROWS, PAGE).await?;
+        let bytes = page.rows.iter().map(size).sum::<usize>();
+        *read = read.saturating_add(bytes);
+        let found = in_place(|| page.rows.iter().find_map(|row| said(row, sought)));
+        let last = page.rows.last().and_then(|row| row.number);
+        if found.is_some() || !page.more || *read >= BYTES {
+            return Ok(found);
+        }
+        let Some(last) = last else { return Ok(None) };
+        after = last;
+    }
+}
+
+fn size(row: &MessageRow) -> usize {
+    row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
+}
+
+/// The place of a text in a message.
+fn said(row: &MessageRow, sought: &str) -> Option<Value> {
+    if row.status == "superseded" {
+        return None;
+    }
+    let of = |text: &str| serde_json::from_str::<Said>(text).unwrap_or_default();
+    let (asked, came) = (of(&row.request), row.outcome.as_ref().map(|outcome| of(&outcome.summary)));
+    let asked = asked.text.into_iter().chain(asked.messages.iter().map(Message::text));
+    let asked = asked.map(|text| ("request", text));
+    let came = came.and_then(|came| came.answer).map(|text| ("answer", text));
+    asked.chain(came).find_map(|(place, text)| {
+        let excerpt = excerpt(&text, sought)?;
+        Some(json!({ "in": place, "message_id": row.id, "excerpt": excerpt }))
+    })
+}
+
+/// The text around what is looked for, whatever its letter case.
+fn excerpt(text: &str, sought: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let at = lower.find(sought)?;
+    // Small letters may be longer or shorter than large ones: characters are counted, not bytes.
+    let before = lower[..at].chars().count();
+    let (from, length) = (before.saturating_sub(AROUND), sought.chars().count() + 2 * AROUND);
+    let shown: String = text.chars().skip(from).take(length).collect();
+    Some(shown.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_are_cut_around_the_text() {
+        assert_eq!(excerpt("Grüße aus KÖLN", "köln").as_deref(), Some("Grüße aus KÖLN"));
+        assert_eq!(excerpt("x", "y"), None);
+        let long = format!("{}needle{}", "ä ".repeat(500), " ö".repeat(500));
+        let found = excerpt(&long, "needle").unwrap();
+        assert!(found.contains("needle") && found.chars().count() < 150, "{found}");
+    }
+}

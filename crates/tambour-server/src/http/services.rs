@@ -1,0 +1,136 @@
+//! Services that the server calls: upstreams, with a test of each, and MCP servers. For keys with the `admin` right.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tambour::End;
+use tambour::event::Failure;
+use tambour::texts::{close, listed};
+
+use super::keys::{Caller, admin};
+use super::problem::Problem;
+use crate::app::App;
+use crate::config::{AliasConfig, UpstreamConfig, without_secrets};
+use crate::upstream::{Ask, Item, Message, Upstream};
+
+/// Longest time that a test of an upstream takes.
+const TIME: Duration = Duration::from_secs(20);
+/// Tokens that a test asks for.
+const TOKENS: u32 = 16;
+
+/// `GET /api/v1/upstreams`: upstreams and aliases as they are configured. Secrets are masked.
+pub(super) async fn upstreams(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    let loaded = app.loaded();
+    let config = &loaded.config;
+    let default = config.default_upstream();
+    let rows = config.upstreams.iter().map(|(name, given)| {
+        let upstream = loaded.upstreams.get(name);
+        let aliases = config.aliases.iter();
+        let of_it = |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
+        let aliases: Vec<&String> = aliases.filter(|(_, alias)| of_it(alias)).map(|(name, _)| name).collect();
+        let UpstreamConfig { kind, url, model, key_env, key_file } = given;
+        json!({
+            "name": name,
+            "kind": kind,
+            "url": without_secrets(url),
+            "model": model,
+            "key": upstream.is_some_and(|upstream| upstream.has_key()).then_some("***"),
+            "key_env": key_env,
+            "key_file": key_file,
+            "default": default == Some(name.as_str()),
+            "resting": upstream.is_some_and(|upstream| !upstream.breaker().is_closed()),
+            "aliases": aliases,
+        })
+    });
+    let aliases = config.aliases.iter().map(|(name, given)| alias(name, given, default));
+    Ok(Json(json!({ "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() })))
+}
+
+/// An alias; of its prompt only whether there is one.
+fn alias(name: &str, given: &AliasConfig, default: Option<&str>) -> Value {
+    let mut shown = Map::new();
+    shown.insert("name".to_owned(), name.into());
+    let mut fields = given.fields();
+    let has_prompt = fields.shift_remove("system_prompt").is_some() || given.skein.is_some();
+    shown.extend(fields);
+    shown.entry("upstream").or_insert_with(|| json!(default));
+    shown.insert("fallback".to_owned(), json!(given.fallback));
+    shown.insert("weight".to_owned(), json!(given.weight));
+    shown.insert("has_prompt".to_owned(), has_prompt.into());
+    shown.into()
+}
+
+/// `POST /api/v1/upstreams/{name}/test`: asks an upstream of the configuration for a few tokens, until the first thing comes. Nothing of
+/// the reply is kept or shown.
+pub(super) async fn test(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    let loaded = app.loaded();
+    let Some(upstream) = loaded.upstreams.get(&name).cloned() else {
+        let known = || loaded.upstreams.keys().map(String::as_str);
+        let problem =
+            Problem::not_found(format!("there is no upstream `{name}`; known: {}", listed(&name, known())));
+        return Err(problem.with("close", close(&name, known())));
+    };
+    app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
+    let ask = Ask {
+        messages: vec![Message::new("user", "Say: ok")],
+        dialect: "plain".to_owned(),
+        max_tokens: Some(TOKENS),
+        hurry: true,
+        ..Ask::default()
+    };
+    let began = Instant::now();
+    let came = tokio::time::timeout(TIME, first(&upstream, &ask)).await;
+    let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut answer = json!({
+        "name": name,
+        "ok": matches!(came, Ok(Ok(()))),
+        "model": upstream.model(&ask),
+        "elapsed_ms": elapsed_ms,
+    });
+    let failure = match came {
+        Ok(Ok(())) => return Ok(Json(answer)),
+        Ok(Err(failure)) => failure,
+        Err(_) => {
+            let message = format!("nothing came within {} s", TIME.as_secs());
+            Failure::new("upstream_timeout", message, true)
+        }
+    };
+    answer["error"] =
+        json!({ "code": failure.code, "message": failure.message, "retryable": failure.retryable });
+    Ok(Json(answer))
+}
+
+/// Waits for the first thing of a reply.
+async fn first(upstream: &Upstream, ask: &Ask) -> Result<(), Failure> {
+    let mut reply = upstream.open(ask).await?;
+    let mut items = Vec::new();
+    while items.is_empty() {
+        reply.next(&mut items).await;
+    }
+    match items.swap_remove(0) {
+        Item::End(End::Failed(failure)) => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// `GET /api/v1/mcp`: MCP servers by name.
+pub(super) async fn mcp(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    Ok(Json(json!({ "data": app.loaded().mcp.states() })))
+}

@@ -1,0 +1,129 @@
+//! Upstreams and MCP servers as admins see them, and tests of upstreams.
+
+use serde_json::json;
+
+use crate::mcp_kit::{Mcp, reading, tool, until_listed};
+use crate::mock::{Mock, Step, reply};
+use crate::server::{Tambour, config};
+
+/// A key with these rights, with which calls are made from now on.
+async fn be(server: &mut Tambour, rights: &str) {
+    let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await;
+    server.key(made.json["key"].as_str());
+}
+
+#[tokio::test]
+async fn admins_see_upstreams_and_aliases_without_secrets() {
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mut server = Tambour::start(&mock, |config| {
+        let mut other = config.upstreams["openai"].clone();
+        other.url = "http://name:word@127.0.0.1:9/v1".to_owned();
+        other.key_env = Some("CARGO_PKG_NAME".to_owned());
+        config.upstreams.insert("other".to_owned(), other);
+        let alias =
+            json!({"upstream": "other", "model": "m", "dialect": "plain", "system_prompt": "Be kind."});
+        config.aliases.insert("sums".into(), serde_json::from_value(alias).unwrap());
+    })
+    .await;
+    be(&mut server, "admin").await;
+    let shown = server.get("/api/v1/upstreams").await;
+    assert_eq!(shown.status, 200, "{}", shown.text);
+    for secret in ["word", "tambour-server", "Be kind"] {
+        assert!(!shown.text.contains(secret), "{secret}: {}", shown.text);
+    }
+    let other = &shown.json["data"][2];
+    assert_eq!((&other["name"], &other["url"]), (&json!("other"), &json!("http://***@127.0.0.1:9/v1")));
+    assert_eq!((&other["key"], &other["key_env"]), (&json!("***"), &json!("CARGO_PKG_NAME")));
+    assert_eq!((&other["default"], &other["aliases"]), (&json!(false), &json!(["sums"])));
+    assert_eq!(
+        (&shown.json["data"][1]["default"], &shown.json["data"][1]["key"]),
+        (&json!(true), &json!(null))
+    );
+    let alias = &shown.json["aliases"][0];
+    assert_eq!(
+        (&alias["name"], &alias["upstream"], &alias["has_prompt"]),
+        (&json!("sums"), &json!("other"), &json!(true))
+    );
+    be(&mut server, "plain").await;
+    for (method, path) in
+        [("get", "/api/v1/upstreams"), ("post", "/api/v1/upstreams/openai/test"), ("get", "/api/v1/mcp")]
+    {
+        let refused = server.call(method, path, None).await;
+        assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_is_tested() {
+    let said = r#"{"error": {"message": "bad key sk-abcdef0123456789abcdef"}}"#;
+    let refusal = vec![Step::Head(401, Vec::new()), Step::Send(said.into()), Step::End];
+    let mock = Mock::start(vec![reply("ok", 1), refusal]).await;
+    let server = Tambour::start(&mock, |config| {
+        let mut away = config.upstreams["openai"].clone();
+        away.url = "http://127.0.0.1:9/v1".to_owned();
+        config.upstreams.insert("away".to_owned(), away);
+        config.timeouts.attempts = 1;
+    })
+    .await;
+    let test = async |name: &str| server.call("post", &format!("/api/v1/upstreams/{name}/test"), None).await;
+    let good = test("openai").await;
+    assert_eq!((good.status, &good.json["ok"]), (200, &json!(true)), "{}", good.text);
+    assert_eq!((&good.json["model"], good.json.get("error")), (&json!("a-model"), None));
+    let bad = test("openai").await;
+    assert_eq!((bad.status, &bad.json["ok"]), (200, &json!(false)), "{}", bad.text);
+    assert_eq!(bad.json["error"]["code"], "upstream_unauthorized");
+    assert!(!bad.text.contains("sk-abcdef"), "{}", bad.text);
+    let away = test("away").await;
+    assert_eq!(away.json["error"]["code"], "upstream_unreachable", "{}", away.text);
+    let unknown = test("opneai").await;
+    assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
+    assert_eq!(unknown.json["close"], json!(["openai"]));
+}
+
+#[tokio::test]
+async fn mcp_servers_are_told_with_their_state() {
+    let mcp = Mcp::start(vec![tool("echo"), reading("look")]).await;
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::start(&mock, |config| {
+        config.mcp.insert("files".to_owned(), mcp.config(&json!({"tools": ["*"], "prefix": "fs_"})));
+        let away = json!({"url": "http://127.0.0.1:9/mcp?key=hidden", "tools": ["x"]});
+        config.mcp.insert("away".to_owned(), serde_json::from_value(away).unwrap());
+    })
+    .await;
+    until_listed(&server, &["fs_echo", "fs_look"]).await;
+    let shown = crate::server::within(async {
+        loop {
+            let shown = server.get("/api/v1/mcp").await;
+            if shown.json["data"][0]["state"] == "failed" {
+                break shown;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert!(!shown.text.contains("hidden"), "{}", shown.text);
+    let (away, files) = (&shown.json["data"][0], &shown.json["data"][1]);
+    assert!(away["error"].is_string() && away["tools"] == json!([]), "{away}");
+    assert_eq!(
+        (&files["name"], &files["state"], &files["kind"]),
+        (&json!("files"), &json!("connected"), &json!("http"))
+    );
+    assert_eq!(files["tools"], json!(["fs_echo", "fs_look"]));
+}
+
+#[tokio::test]
+async fn recordings_name_a_dialect_that_there_is() {
+    let folder = crate::server::Folder::new();
+    let file = folder.file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"plane\", \"chunks\": [\"x\"]}\n");
+    let mut config = config(&folder);
+    config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
+    let refused =
+        tambour_server::Server::start(config.clone()).await.err().expect("it is refused").to_string();
+    assert!(refused.contains("line 1: there is no `protocol` `plane`; known: plain"), "{refused}");
+    folder.file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"ai_ask\", \"chunks\": [\"x\"]}\n");
+    let server = Tambour::serve(folder, config).await;
+    let made =
+        server.post("/api/v1/messages", &json!({"text": "x", "dialect": "json_value", "wait": true})).await;
+    let message = made.json["error"]["message"].as_str().unwrap_or_else(|| panic!("{}", made.text));
+    assert!(message.contains("whose `protocol` is `json_value`; known: ai_ask"), "{message}");
+}
