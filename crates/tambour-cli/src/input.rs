@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use serde_json::Value;
+use tambour::error::{self, Location};
 
 /// The name of standard input in arguments.
 pub(crate) const STDIN: &str = "-";
@@ -58,6 +60,24 @@ pub(crate) fn name_of(path: Option<&Path>) -> String {
         Some(path) if path != Path::new(STDIN) => path.display().to_string(),
         _ => "standard input".to_owned(),
     }
+}
+
+/// The JSON value of a file, or of standard input.
+///
+/// # Errors
+/// It cannot be read, or is not JSON, with its place.
+pub(crate) fn json(path: &Path) -> Result<Value> {
+    let bytes = read(Some(path))?;
+    serde_json::from_slice(&bytes).map_err(|fault| {
+        let (words, place) = json_fault(&bytes, &fault);
+        let Location { line, column, excerpt, .. } = place;
+        anyhow!("{}: not JSON: {words} (line {line}, column {column}): {excerpt}", name_of(Some(path)))
+    })
+}
+
+/// What is wrong with JSON text, and its place.
+pub(crate) fn json_fault(bytes: &[u8], fault: &serde_json::Error) -> (String, Location) {
+    (error::json_fault(fault), Location::of_json(&String::from_utf8_lossy(bytes), fault))
 }
 
 /// All of a file, or of standard input, without a byte order mark.

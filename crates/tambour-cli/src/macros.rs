@@ -117,10 +117,7 @@ fn run_render(args: &RenderArgs) -> Result<Outcome> {
 
 /// The context in a file.
 pub(crate) fn context(path: &Path) -> Result<Context> {
-    let name = input::name_of(Some(path));
-    let value =
-        serde_json::from_slice(&input::read(Some(path))?).with_context(|| format!("{name} is not JSON"))?;
-    Context::from_json(&value).with_context(|| name)
+    Context::from_json(&input::json(path)?).with_context(|| input::name_of(Some(path)))
 }
 
 fn text(path: Option<&Path>) -> Result<String> {

@@ -15,7 +15,7 @@ pub(crate) use render::prompt;
 /// Prompts and their templates
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  \
-    echo {} >/tmp/c; echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render - --context /tmp/c")]
+    echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render -")]
 pub(crate) enum Command {
     Render(render::Args),
     Vars(vars::Args),

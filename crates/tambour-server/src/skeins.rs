@@ -11,6 +11,7 @@ use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
 use tambour::prompt::jinja::{Budget, Engine, Mode};
 use tambour::prompt::lore::Timed;
+use tambour::prompt::role;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
 use tambour::protocol::Registry;
@@ -171,6 +172,9 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
         others.push(
             app.aside.run(owner, move || again(&row.file, &bytes).map(|found| of_import(&found))).await??,
         );
+    }
+    if let Err(error) = role::check(&context) {
+        return Err(Problem::invalid("invalid_field", error.to_string()).with("field", "context"));
     }
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = app.settings().texts().language;

@@ -74,6 +74,28 @@ impl Location {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         Location::at(text, start + column.saturating_sub(1))
     }
+
+    /// The place of a fault in JSON text. Its parser counts the columns of a line in bytes.
+    #[must_use]
+    pub fn of_json(text: &str, fault: &serde_json::Error) -> Location {
+        match (fault.is_eof(), fault.column()) {
+            (true, _) => Location::at(text, text.trim_end().len()),
+            // The fault is the line break before it.
+            (_, 0) => {
+                let start: usize = text.split_inclusive('\n').take(fault.line() - 1).map(str::len).sum();
+                Location::at(text, start.saturating_sub(1))
+            }
+            (_, column) => Location::of_line(text, fault.line(), column),
+        }
+    }
+}
+
+/// The words of a fault in JSON, without the place in bytes that stands behind them.
+#[must_use]
+pub fn json_fault(fault: &serde_json::Error) -> String {
+    let words = fault.to_string();
+    let place = format!(" at line {} column {}", fault.line(), fault.column());
+    words.strip_suffix(&place).map(str::to_owned).unwrap_or(words)
 }
 
 impl Error {

@@ -173,7 +173,10 @@ impl Plan<'_> {
         field: &str,
         contracts: &mut HashMap<String, Contract>,
     ) -> Result<Record, String> {
-        let record: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+        let record: Value = serde_json::from_slice(bytes).map_err(|fault| {
+            let (words, place) = input::json_fault(bytes, &fault);
+            format!("not JSON: {words} (column {}): {}", place.column, place.excerpt)
+        })?;
         let reply = match record.get(field) {
             Some(Value::String(reply)) => reply.clone(),
             Some(Value::Array(parts)) => {

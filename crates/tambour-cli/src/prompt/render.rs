@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
 use tambour::prompt::card::{Imported, Kind, import};
-use tambour::prompt::jinja::{Engine, Mode};
+use tambour::prompt::jinja::{Context as Variables, Engine, Mode};
 use tambour::prompt::lore::Timed;
 use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
 use tambour::prompt::tokens;
@@ -19,14 +19,14 @@ use crate::{Outcome, args, input, output};
 /// Render a prompt with a context; what was left out and noticed goes to standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
-    echo {} >/tmp/c; echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render - --context /tmp/c\n\n\
+    echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render -\n\n\
     FILE is a Skein (YAML or JSON), or a card, lorebook or preset as `tambour import` reads it. The context is one JSON object with \
     the variables of the templates: user, char, history, state, now, seed and any other name.\n\
     Exit code 1: a file that is broken, or a template that cannot be rendered.")]
 pub(crate) struct Args {
-    /// JSON file with the context
+    /// JSON file with the context; an empty one if absent
     #[arg(long, value_name = "FILE")]
-    context: PathBuf,
+    context: Option<PathBuf>,
     /// Print role messages, one JSON array
     #[arg(long)]
     messages: bool,
@@ -74,15 +74,22 @@ impl Tokenizer {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
-    if std::iter::once(&args.file).chain([&args.context]).chain(&args.others).filter(stdin).count() > 1 {
+    if std::iter::once(&args.file).chain(&args.context).chain(&args.others).filter(stdin).count() > 1 {
         bail!("standard input can be one file only");
     }
     let mut set = Options::default();
     args.options.iter().try_for_each(|(name, value)| crate::args::set(&mut set, name, value.as_str()))?;
     let language = set.texts.language;
-    let bytes = input::read(Some(&args.context))?;
-    let context: Value = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is not JSON", input::name_of(Some(&args.context))))?;
+    let context = match &args.context {
+        Some(path) => {
+            let context = input::json(path)?;
+            if let Err(error) = Variables::from_json(&context) {
+                return Ok(refuse(&format!("{}: {error}", input::name_of(Some(path)))));
+            }
+            context
+        }
+        None => json!({}),
+    };
     let mut told = Vec::new();
     let mut skein = match load(&args.file, &mut told)? {
         Ok(skein) => skein,

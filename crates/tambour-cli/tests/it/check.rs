@@ -141,6 +141,13 @@ fn records_that_are_none_are_told() {
     assert!(ran.stderr.contains("record 2: not JSON") && ran.stderr.contains("thinkingml"), "{}", ran.stderr);
     assert_eq!(ran.stderr.lines().count(), 6, "{}", ran.stderr);
     assert!(ran.stderr.contains("20 more"), "{}", ran.stderr);
+    // Columns are those of characters, and a line break is no second line.
+    let path = write(&folder, "broken.jsonl", "{\"reply\": \"布伦\" \"y\"}\n{\"reply\": \"布\n");
+    let ran = run(&["check", "--field", "reply", &path], "");
+    assert!(ran.stderr.contains("record 1: not JSON: expected `,` or `}` (column 16): "), "{}", ran.stderr);
+    let cut =
+        "record 2: not JSON: control character (\\u0000-\\u001F) found while parsing a string (column 13): ";
+    assert!(ran.stderr.contains(cut), "{}", ran.stderr);
 }
 
 #[test]

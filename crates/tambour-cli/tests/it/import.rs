@@ -131,7 +131,30 @@ fn wrong_use_is_told() {
     assert_eq!(run(&["import", "no/such/file"], "").code, Some(2));
     assert_eq!(run(&["import"], "").code, Some(2));
     assert_eq!(run(&["import", &good, &good], "").code, Some(2));
-    assert_eq!(run(&["prompt", "render", &good], "").code, Some(2));
+    // Without a context there are no variables.
+    let ran = run(&["prompt", "render", &good], "");
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi  \n</note>\n"));
+    // What is wrong with a context is told of its file, by columns in characters.
+    for (context, code, said) in [
+        ("{\"user\": 5}", 1, "w.json: `user` of a context is a name"),
+        ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context is one of"),
+        (
+            "{\n\"布伦\": \"石\" 1}",
+            2,
+            "w.json: not JSON: expected `,` or `}` (line 2, column 11): \"布伦\": \"石\" 1}",
+        ),
+    ] {
+        let context = write(&place, "w.json", context);
+        let ran = run(&["prompt", "render", &good, "--context", &context], "");
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert!(ran.stderr.contains(said) && !ran.stderr.contains("p.yaml"), "{}", ran.stderr);
+    }
+    let broken = write(&place, "card.json", "{\"name\": \"布伦\", \"description\": \"石\" \"x\"}");
+    let ran = run(&["import", &broken], "");
+    assert!(ran.stderr.contains("not JSON: expected `,` or `}` (line 1, column 35): "), "{}", ran.stderr);
+    let cut = write(&place, "card.json", "{\"name\": \"布伦\",\n");
+    let ran = run(&["import", &cut], "");
+    assert!(ran.stderr.contains("(line 1, column 15): "), "{}", ran.stderr);
     // Instructions about the format have the language of other texts.
     let told = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
     for (option, head) in

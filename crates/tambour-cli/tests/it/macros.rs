@@ -14,6 +14,13 @@ fn migrates_and_tells_what_it_does_not_know() {
         ran.stderr,
         "standard input:2:1: warning: macro_unknown: `foo` is no macro that is known; it stays as text\n"
     );
+    // A filter that there is not is what is wrong, and not the name before it; a block that is not closed is told.
+    let ran = run(&["macros", "migrate"], "{{ user | nofilter }}");
+    assert!(ran.stderr.contains("`nofilter` is no filter that is known"), "{}", ran.stderr);
+    let ran = run(&["macros", "migrate"], "a\n{% if x %}abc");
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), "a\n{% raw %}{%{% endraw %} if x %}abc"));
+    assert!(ran.stderr.starts_with("standard input:2:1: warning: jinja_invalid: "), "{}", ran.stderr);
+    let ran = run(&["macros", "migrate"], "{{User}} rolls {{roll:2d6}}\n{{foo::bar}}\n");
     let again = run(&["macros", "migrate", "-"], &ran.stdout);
     assert_eq!((again.stdout, again.stderr.as_str()), (ran.stdout, ""));
 }

@@ -177,6 +177,19 @@ pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     Some(WORDS.contains(&word) || verb)
 }
 
+/// Whether a text begins with words for the tag before it. `None` while more must come.
+#[must_use]
+pub fn points(text: &str, end: bool) -> Option<bool> {
+    if POINTERS.iter().any(|words| text.starts_with(words)) {
+        return Some(true);
+    }
+    (end || !POINTERS.iter().any(|words| words.starts_with(text))).then_some(false)
+}
+
+/// Words for a tag that has just been written.
+const POINTERS: &[&str] =
+    &["That tag ", "This tag ", "The tag above ", "这个标签", "该标签", "上面的标签", "以上标签"];
+
 /// Whether text right behind a tag begins, on its line, as no sentence of its own does: with a small letter.
 #[must_use]
 pub fn goes_on(behind: &str) -> bool {

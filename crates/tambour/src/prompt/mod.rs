@@ -9,6 +9,7 @@ pub mod lore;
 pub mod macros;
 pub mod name;
 pub mod print;
+pub mod role;
 pub mod skein;
 pub mod template;
 pub mod tokens;

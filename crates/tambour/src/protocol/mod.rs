@@ -28,8 +28,12 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::finding::clip;
 use crate::structure::{Element, Expected, Name, names};
 use crate::texts::Language;
+
+/// Percent of likeness from which on another name is asked for.
+const NEAR: u8 = 60;
 
 /// The protocol that is always on: `thought` and `content`.
 pub const CORE: &str = "core";
@@ -159,8 +163,13 @@ impl Registry {
                 Some(protocol) => active.push(protocol),
                 None => {
                     let known: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
+                    let likeness =
+                        |name: &&&str| (strsim::normalized_damerau_levenshtein(id, name) * 100.0) as u8;
+                    let near = known.iter().max_by_key(likeness).filter(|name| likeness(name) >= NEAR);
+                    let near = near.map(|name| format!("; is `{name}` meant?")).unwrap_or_default();
                     let message = format!(
-                        "there is no protocol `{id}`; known: {}; nothing is changed",
+                        "there is no protocol `{}`; known: {}{near}; nothing is changed",
+                        clip(id, 60),
                         known.join(", ")
                     );
                     warnings.push(Warning { protocol: id.to_owned(), message });

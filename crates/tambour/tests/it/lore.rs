@@ -190,6 +190,14 @@ fn a_hostile_book_is_read_in_bounded_time() {
 }
 
 #[test]
+fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
+    let book = [Entry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..Entry::default() }];
+    let found = activate(&book, &Scan::new(&[line("user", "", "x")]));
+    let told = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
+    assert_eq!(found.warnings, [told]);
+}
+
+#[test]
 fn the_keys_of_a_scan_have_bounds_together() {
     // regular expressions that are large, and texts that are long for them
     let large = |at: usize| format!("/[^{at}]{{1000}}/");

@@ -52,6 +52,7 @@ export const preview = defineTexts({
   droppedLore: { zh: "世界书条目：{name}", en: "World info: {name}" },
   droppedMessage: { zh: "历史消息 {number}（{name}）", en: "Message {number} of the history ({name})" },
   droppedProtocols: { zh: "协议说明", en: "What is told of the protocols" },
+  droppedNote: { zh: "作者注释", en: "The author's note" },
   priority: { zh: "优先级 {priority}", en: "priority {priority}" },
   lore: { zh: "被唤醒的条目", en: "World info that woke" },
   loreNone: { zh: "没有条目被唤醒", en: "No world info woke" },

@@ -6,7 +6,7 @@ mod value;
 use serde_json::Value;
 use value::Unknown;
 
-use super::rules;
+use super::{items, rules};
 use crate::dialect::Output;
 use crate::finding::{Report, clip};
 use crate::lex::space::{is_space, trim};
@@ -30,8 +30,13 @@ const DEPTH: usize = 64;
 /// Operations that one object is taken apart into.
 const LEAVES: usize = 1000;
 
-/// Reads the commands of a text that stands at `at`.
-pub(super) fn read(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Commands {
+/// Reads the commands of a text that stands at `at`. `before` operations of the block have been read.
+pub(super) fn read(
+    (text, at): (&str, Place),
+    before: usize,
+    limits: &Limits,
+    out: &mut dyn Output,
+) -> Commands {
     let mut found = Commands::default();
     let (mut from, mut place, mut counted) = (0, at, 0);
     while let Some(start) = text[from..].find("_.").map(|start| from + start) {
@@ -51,7 +56,7 @@ pub(super) fn read(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
                 from += reason.map_or(0, |(len, _)| len);
                 found.add(name, &args, limits);
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
-                if let Some(report) = found.report(known, name, place, place.offset + end) {
+                if let Some(report) = found.report((known, before), name, place, place.offset + end) {
                     out.report(report);
                 }
             }
@@ -181,19 +186,21 @@ impl Commands {
         }
     }
 
-    /// What is wrong with the first one that is refused, from an index on.
-    fn report(&self, from: usize, name: &str, place: Place, end: usize) -> Option<Report> {
-        let wrong = |one: &&Operation| one.refusal().is_some() && one.command().is_none();
-        let refused = self.operations[from..].iter().find(wrong)?;
+    /// What is wrong with the first one that is refused, from an index on, where the block has `before` others.
+    fn report(&self, (from, before): (usize, usize), name: &str, place: Place, end: usize) -> Option<Report> {
+        let wrong = |one: &Operation| one.refusal().is_some() && one.command().is_none();
+        let at = from + self.operations[from..].iter().position(wrong)?;
+        let refused = &self.operations[at];
         let refusal = refused.refusal()?;
-        match refusal.reason {
-            Reason::NumberOutOfRange => return refused.report(place, end),
-            Reason::ValueGuessed => return Some(guessed(&refusal.message, place, end)),
-            _ => {}
-        }
-        let report =
-            Report::new(rules::COMMAND_INVALID, place, end, format!("`_.{name}`: {}", refusal.message));
-        Some(report.repaired("not carried out"))
+        let report = match refusal.reason {
+            Reason::NumberOutOfRange => refused.report(place, end)?,
+            Reason::ValueGuessed => guessed(&refusal.message, place, end),
+            _ => {
+                let message = format!("`_.{name}`: {}", refusal.message);
+                Report::new(rules::COMMAND_INVALID, place, end, message).repaired("not carried out")
+            }
+        };
+        Some(items::about(before + at + 1, refused, report))
     }
 
     fn add(&mut self, name: &str, args: &[&str], limits: &Limits) {

@@ -11,6 +11,7 @@ mod choice;
 mod commands;
 mod content;
 mod frame;
+mod items;
 mod options;
 mod parts;
 mod patch;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::block::{Block, Came, Context, notice};
 use super::body::{Field, Fields, Json, fields, json};
 use super::commands::{self, guessed};
+use super::items::{self, Finding};
 use super::patch;
 use super::rules;
 use super::tags::Form;
@@ -82,7 +83,7 @@ fn operations(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         }
         Form::Patch => {
             block.form(rules::NEWER_FORM, "`variable_update`", out);
-            of_json(block, cx, &block.body, block.at, out)
+            of_json(block, cx, (&block.body, block.at), 0, out)
         }
         Form::OneUpdate => one(block, cx, out),
         Form::StateUpdate if is_one(block) => one(block, cx, out),
@@ -106,7 +107,7 @@ pub(super) fn failed(block: &Block, out: &mut dyn Output) -> Came {
 fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     let body = &block.body;
     if !trim(body).starts_with(['<', '＜']) {
-        return of_json(block, cx, body, block.at, out);
+        return of_json(block, cx, (body, block.at), 0, out);
     }
     let fields = fields(body, block.at, &["analysis"], &[], &cx.options.limits, out);
     let mut analysis: Vec<String> = texts(&fields, "analysis");
@@ -117,7 +118,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
             analysis.push(trim(text).to_owned());
             continue;
         }
-        read = of_json(block, cx, text, *at, out);
+        read = of_json(block, cx, (text, *at), 0, out);
         match read.operations {
             Some(_) => analysis.append(&mut read.analysis),
             None => analysis.push(trim(text).to_owned()),
@@ -128,7 +129,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         && let Some(list) = list_at_end(text)
     {
         // It is not closed before the list.
-        read = of_json(block, cx, &text[list..], at.after(&text[..list]), out);
+        read = of_json(block, cx, (&text[list..], at.after(&text[..list])), 0, out);
         if read.operations.is_some() {
             analysis.remove(tagged - 1);
             analysis.extend(Some(trim(&text[..list]).to_owned()).filter(|text| !text.is_empty()));
@@ -156,8 +157,14 @@ fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// A list, or an object that holds one, and text around it, which says why.
-fn of_json(block: &Block, cx: &Context, text: &str, at: Place, out: &mut dyn Output) -> Read {
+/// A list, or an object that holds one, and text around it, which says why. `before` operations of the block have been read.
+fn of_json(
+    block: &Block,
+    cx: &Context,
+    (text, at): (&str, Place),
+    before: usize,
+    out: &mut dyn Output,
+) -> Read {
     let mut inner = Around { out, told: false };
     let Some(json) = json(text, at, &cx.options.limits, &mut inner) else { return Read::default() };
     let mut analysis = Vec::new();
@@ -169,14 +176,16 @@ fn of_json(block: &Block, cx: &Context, text: &str, at: Place, out: &mut dyn Out
         }
     }
     let patch = block.known.form == Form::Patch;
-    let (path, guesses) = (Vec::new(), Vec::new());
-    let mut list = Listed { block, json: &json, path, guesses, patch, odd: None, newer: false };
+    let (path, guesses, reports) = (Vec::new(), Vec::new(), Vec::new());
+    let mut list =
+        Listed { block, json: &json, path, number: before, guesses, reports, patch, odd: None, newer: false };
     let operations = list.all(&json.value, &mut analysis);
-    // What the state decides is told by its result.
-    let decided = operations.iter().flatten().filter(|one| one.command().is_none());
-    let reports = decided.filter_map(|one| one.report(block.at, block.end()));
     // Where nothing runs, no operation is refused by itself.
-    list.guesses.drain(..).filter(|_| json.complete).chain(reports).for_each(|report| out.report(report));
+    let guesses = list.guesses.drain(..).filter(|_| json.complete);
+    let mut findings: Vec<Finding> =
+        guesses.chain(list.reports.drain(..).filter(|_| operations.is_some())).collect();
+    items::place(&mut findings, text, at, &json, &cx.options.limits);
+    findings.into_iter().for_each(|one| out.report(one.report));
     if let Some(odd) = list.odd {
         let report = Report::new(rules::OPERATION_FORM, at, at.offset + text.len(), odd);
         out.report(report.repaired("read as lists, other fields not used"));
@@ -229,8 +238,11 @@ struct Listed<'a> {
     json: &'a Json,
     /// The way from the root to the value under way.
     path: Vec<PathStep>,
-    /// Values that were guessed.
-    guesses: Vec<Report>,
+    /// Operations of the block so far.
+    number: usize,
+    /// Values that were guessed, and what else is wrong with operations.
+    guesses: Vec<Finding>,
+    reports: Vec<Finding>,
     patch: bool,
     /// What is odd about their form.
     odd: Option<String>,
@@ -312,8 +324,21 @@ impl Listed<'_> {
         }
     }
 
-    /// The operation of the value under way, refused if there is a doubt about it. `object`: its parts stand under keys.
+    /// The operation of the value under way, with what is wrong with it. `object`: its parts stand under keys.
     fn certain(&mut self, operation: Operation, object: bool) -> Operation {
+        self.number += 1;
+        let operation = self.checked(operation, object);
+        // What the state decides is told by its result.
+        let report = operation.report(self.block.at, self.block.end());
+        if let Some(report) = report.filter(|_| operation.command().is_none()) {
+            let report = items::about(self.number, &operation, report);
+            self.reports.push(Finding { path: self.path.clone(), report });
+        }
+        operation
+    }
+
+    /// The same operation, refused if there is a doubt about it.
+    fn checked(&mut self, operation: Operation, object: bool) -> Operation {
         let refuses = |one: &&ValueDoubt| match one.doubt {
             Doubt::Guess => true,
             // A decimal with many digits is within the range; a whole number is not.
@@ -334,7 +359,9 @@ impl Listed<'_> {
         }
         let message = format!("the value of an operation was guessed: {}", doubt.message);
         // All of the value is gone with it.
-        self.guesses.push(guessed(&message, self.block.at, self.block.end()));
+        let report = guessed(&message, self.block.at, self.block.end());
+        let report = items::about(self.number, &operation, report);
+        self.guesses.push(Finding { path: self.path.clone(), report });
         operation.refuse(Reason::ValueGuessed, doubt.message.clone())
     }
 
@@ -364,7 +391,7 @@ fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     let mut operations = Vec::new();
     let mut any = false;
     for field in fields.fields.iter().filter(|field| field.name != "analysis") {
-        let mut found = of_json(block, cx, field.text, field.at, out);
+        let mut found = of_json(block, cx, (field.text, field.at), operations.len(), out);
         any |= found.operations.is_some();
         read.complete &= found.complete || found.operations.is_none();
         operations.extend(found.operations.take().unwrap_or_default());
@@ -372,7 +399,7 @@ fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     }
     for (text, at) in &fields.rest {
         if trim(text).starts_with(['[', '{', '`']) {
-            let mut found = of_json(block, cx, text, *at, out);
+            let mut found = of_json(block, cx, (text, *at), operations.len(), out);
             if let Some(more) = found.operations.take() {
                 any = true;
                 read.complete &= found.complete;
@@ -381,7 +408,7 @@ fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
                 continue;
             }
         }
-        let found = commands::read(text, *at, &cx.options.limits, out);
+        let found = commands::read((text, *at), operations.len(), &cx.options.limits, out);
         any |= !found.operations.is_empty();
         read.complete &= !found.cut;
         operations.extend(found.operations);
@@ -424,7 +451,7 @@ fn one(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     list.extend(text.map(|text| serde_json::from_str(&bounded(&text)).unwrap_or(Value::String(text))));
     let operation = Operation::from_value(&Value::Array(list));
     if let Some(report) = operation.report(block.at, block.end()) {
-        out.report(report);
+        out.report(items::about(1, &operation, report));
     }
     let operations = Some(vec![operation]);
     Read { analysis, operations, complete: true }

@@ -152,7 +152,9 @@ pub(super) fn read(
     let (members, text, gathered) = (whole.members, false, Vec::new());
     let mut fields = Fields { own, beside, at, members, framed, text, gathered };
     fields.open_data(name, limits, order);
-    fields.rename(name, at, order);
+    if fields.rename(name, at, order) {
+        return fields.unexpected(name, order);
+    }
     fields.gather(name, at, order);
     let meant = fields.meant(name, order);
     fields.unexpected(name, order);
@@ -251,9 +253,10 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
             return None;
         }
     }
-    // Other objects have a `type` too, so its value must be a name that only events have.
+    // Other objects have these keys too, so the value must be the name of an event; under `type` also another spelling of one.
     let of_event = |name: &str| matches!(kind_of(name.trim()), Some(EventKind::Contract | EventKind::System));
-    if whole.object.get("type").and_then(Value::as_str).is_some_and(of_event)
+    let meant = |name: &str| of_event(name) || spelled(name.trim()).is_some();
+    if whole.object.get("type").and_then(Value::as_str).is_some_and(meant)
         && let Some(Value::String(name)) = whole.object.shift_remove("type")
     {
         order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");
@@ -378,21 +381,20 @@ impl Fields<'_> {
         }
     }
 
-    /// Gives `text` its name where it has another one and that is the only reading.
-    fn rename(&mut self, name: &str, at: Place, order: &mut Order) {
+    /// Gives `text` its name where it has another one and that is the only reading. Whether the event waits for the end of the reply.
+    fn rename(&mut self, name: &str, at: Place, order: &mut Order) -> bool {
         let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
         if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
-            return;
+            return false;
         }
         let mut texts = self.texts(&TEXTS);
         if texts.is_empty() {
             if self.rename_only(name, order) {
-                return;
+                return false;
             }
             texts = self.texts(&OTHERS);
         }
-        // Of several it is not known which is meant.
-        let [(own, key)] = texts[..] else { return };
+        let [(own, key)] = texts[..] else { return self.several(name, texts, at, order) };
         let from = if own { &mut self.own } else { &mut self.beside };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
@@ -402,6 +404,49 @@ impl Fields<'_> {
                 format!("the text is called `{key}`"),
                 "read as `text`",
             );
+        }
+        false
+    }
+
+    /// Several texts: equal ones are the text. Which of others is meant is not known: those of an answer are kept, in the order in
+    /// which they stand, for a reply that has no other one. Whether they are.
+    fn several(
+        &mut self,
+        name: &str,
+        mut keys: Vec<(bool, &'static str)>,
+        at: Place,
+        order: &mut Order,
+    ) -> bool {
+        keys.sort_by_key(|&(own, key)| self.stand(own, key).0.offset);
+        let value = |(own, key): (bool, &str)| if own { self.own.get(key) } else { self.beside.get(key) };
+        if !keys.iter().all(|&key| value(key).is_some_and(is_whole)) {
+            return false;
+        }
+        let mut texts: Vec<String> = Vec::new();
+        for &key in &keys {
+            texts.extend(value(key).and_then(text_in).filter(|text| !texts.contains(text)));
+        }
+        if let [text] = &mut texts[..] {
+            let text = std::mem::take(text);
+            let names: Vec<String> = keys.iter().map(|(_, key)| format!("`{key}`")).collect();
+            self.remove(&keys);
+            self.own.insert("text".to_owned(), text.into());
+            let message = format!("the text is called {}", names.join(" and "));
+            order.reports.found(rules::FIELD_RENAMED, at, message, "read as `text`");
+            return false;
+        }
+        let stands = keys.iter().map(|&(own, key)| (key, self.stand(own, key))).collect();
+        let kept = name == "final_delta" && !texts.is_empty() && order.spare(&texts.join("\n\n"), stands);
+        if kept {
+            self.remove(&keys);
+        }
+        kept
+    }
+
+    fn remove(&mut self, keys: &[(bool, &'static str)]) {
+        for &(own, key) in keys {
+            let from = if own { &mut self.own } else { &mut self.beside };
+            from.shift_remove(key);
         }
     }
 

@@ -12,7 +12,11 @@ use crate::dialect::{Intent, Output, Written};
 use crate::finding::Report;
 use crate::lex::markup::{Markup, Token};
 use crate::options::Options;
+use crate::repair::json::Stand;
 use crate::span::Place;
+
+/// Keys of texts that are kept for a reply without an answer.
+const SPARE_KEYS: usize = 64;
 
 /// Where the text of a delta goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,9 @@ pub(super) struct Order {
     summary: bool,
     answered: bool,
     held: String,
+    /// Texts that are the answer if no other one comes, and the keys under which they stand.
+    spare: String,
+    spare_keys: Vec<(&'static str, Stand)>,
     /// Where queries stand, until answer text follows them.
     queries: Option<(Place, usize)>,
     /// Where the queries stand that were used last.
@@ -65,6 +72,8 @@ impl Order {
             summary: false,
             answered: false,
             held: String::new(),
+            spare: String::new(),
+            spare_keys: Vec::new(),
             queries: None,
             had_queries: None,
             final_end: false,
@@ -75,7 +84,7 @@ impl Order {
     }
 
     pub(super) fn held(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.spare.len()
     }
 
     /// Whether text of an event called `name`, which has none, stands for a delta: the only one of its kind.
@@ -349,6 +358,44 @@ impl Order {
         }
     }
 
+    /// Keeps texts that may be the answer, at most `limits.hold` of them. Whether it does.
+    pub(super) fn spare(&mut self, text: &str, keys: Vec<(&'static str, Stand)>) -> bool {
+        let room = self.spare.len() + text.len() <= self.limit && self.spare_keys.len() < SPARE_KEYS;
+        let kept = !self.answered && !self.final_end && room;
+        if kept {
+            self.spare.push_str(text);
+            self.spare_keys.extend(keys);
+        }
+        kept
+    }
+
+    /// Takes those texts for the answer, or tells that they are lost.
+    fn finish_spare(&mut self, out: &mut dyn Output) {
+        let taken = !self.answered && !self.spare_keys.is_empty();
+        for (key, (at, end)) in self.spare_keys.drain(..) {
+            let (rule, row, message, repair) = match taken {
+                true => (
+                    rules::FIELD_RENAMED,
+                    "R-76",
+                    format!("the text is called `{key}`, and not alone"),
+                    "read as the answer, since there is no other",
+                ),
+                false => (
+                    rules::FIELD_EXTRA,
+                    "J-051",
+                    format!("`final_delta` has no field `{key}`"),
+                    if end > at.offset { "left out" } else { "not used" },
+                ),
+            };
+            out.report(Report::new(rule, at, end, message).row(row).repaired(repair));
+        }
+        let spare = std::mem::take(&mut self.spare);
+        if taken {
+            out.intent(Intent::FinalText(&spare));
+            self.answered = true;
+        }
+    }
+
     /// Whether a piece of the answer has come.
     pub(super) fn is_answered(&self) -> bool {
         self.answered
@@ -359,6 +406,7 @@ impl Order {
         if self.thinking == Thinking::Open {
             self.close_thinking(out);
         }
+        self.finish_spare(out);
         let missing = [
             (!self.started, rules::THINKING_START_MISSING, "there is no `thinking_start`"),
             (self.phases.count() == 0, rules::PHASE_MISSING, "there is no `phase_start`"),

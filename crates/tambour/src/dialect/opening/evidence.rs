@@ -56,7 +56,8 @@ impl Candidate {
         }
         let Some(speaks) = about::speaks(inside, whole) else { return waits };
         let dots = ["…", "...", "..…"].iter().any(|dots| start.starts_with(dots));
-        let about = speaks || dots || about::goes_on(inside);
+        let Some(points) = about::points(start, whole) else { return waits };
+        let about = speaks || dots || about::goes_on(inside) || close.is_none() && points;
         // What stands behind its end tells, or the end of its line.
         let behind = close.map_or("", |(_, end)| inside[end..].trim_matches([' ', '\t']));
         let open = close.map_or(!inside.contains('\n'), |_| behind.is_empty());

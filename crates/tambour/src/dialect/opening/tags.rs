@@ -19,9 +19,15 @@ pub(super) fn markup(text: &str, extent: Extent) -> Seen {
         lexer.finish(&mut |token, at| tags.next(token, at.get().offset));
     }
     let mut waits = tags.waits;
+    // Between prose it is a template in a text about it: what stands behind its end tells.
+    let quoted = tags.introduced && tags.prose_behind;
+    let doubtful = tags.introduced && extent != Extent::All;
     if tags.verdict.is_none() {
         for candidate in &tags.candidates {
+            let own = structure() == Some(candidate.dialect);
             match candidate.evidence(text, extent) {
+                Evidence::Structure if own && quoted => {}
+                Evidence::Structure if own && doubtful => waits = true,
                 Evidence::Structure => {
                     tags.verdict = Some(Verdict::Dialect(candidate.dialect));
                     break;
@@ -31,7 +37,8 @@ pub(super) fn markup(text: &str, extent: Extent) -> Seen {
             }
         }
     }
-    if extent != Extent::Part && tags.verdict.is_none() && !waits {
+    waits |= doubtful && extent == Extent::Window;
+    if extent != Extent::Part && tags.verdict.is_none() && !waits && !quoted {
         let answered = tags.began && tags.open.is_some() && tags.ended;
         if tags.began && !tags.example && tags.filled && !tags.led || answered {
             tags.verdict = structure().map(Verdict::Dialect);
@@ -97,6 +104,11 @@ struct Tags<'a> {
     /// with prose before it, it is an example.
     began: bool,
     example: bool,
+    /// Whether prose stands before it.
+    introduced: bool,
+    /// Whether an answer has ended, and whether prose has come behind its end.
+    answered: bool,
+    prose_behind: bool,
     /// Whether `</thinking>` has come behind it.
     shut: bool,
     thinking: bool,
@@ -178,6 +190,10 @@ impl Tags<'_> {
         let opening = tag.kind == TagKind::Open;
         let in_draft = self.open.is_some_and(|open| !open.mark().is_thinking());
         let told = told_by(tag.name);
+        if let Some((_, begin)) = told {
+            self.answered = !opening && (begin.when == When::EndsThinking || self.answered);
+            self.prose_behind &= self.answered;
+        }
         if let Some((dialect, begin)) = told
             && opening
             && tag.attributes().all(|attribute| begin.attributes.contains(&attribute.name))
@@ -238,6 +254,7 @@ impl Tags<'_> {
     /// `<thinking>` begins.
     fn begin(&mut self) {
         self.began |= self.may_stand();
+        self.introduced |= self.prose;
         self.example |= self.fence.is_some() && self.prose;
     }
 
@@ -330,7 +347,9 @@ impl Tags<'_> {
                     }
                 }
             }
-            self.prose |= !within && !line.is_empty() && !plain::is_role(line);
+            let prose = !line.is_empty() && !plain::is_role(line);
+            self.prose |= !within && prose;
+            self.prose_behind |= self.answered && prose;
         }
     }
 }

@@ -29,11 +29,27 @@ pub(super) struct Leading {
 /// What begins a text of some templates.
 pub(super) const BEGIN: &str = "<s>";
 
+/// What begins a message in other templates, if the word of the model stands behind it.
+pub(super) const TURN: &str = "<start_of_turn>";
+const MODEL: &str = "model";
+
+/// Whether a message of the model begins with this text. `None` while more must come.
+fn begins_turn(behind: &str, end: bool) -> Option<bool> {
+    match behind.strip_prefix(MODEL) {
+        Some("") => end.then_some(true),
+        Some(rest) => Some(rest.starts_with(char::is_whitespace)),
+        None => (end || !MODEL.starts_with(behind)).then_some(false),
+    }
+}
+
 impl Leading {
     /// Whether it is a word of the sentence behind it. `None` while more must come.
     fn is_word(&self, end: bool) -> Option<bool> {
         let (mark, behind) = self.raw.split_at(self.tag);
         if self.mark.kind != Kind::Open {
+            if mark == TURN {
+                return begins_turn(behind, end).map(|begins| !begins);
+            }
             // As a tag of HTML it stands before text.
             let tag = mark == BEGIN && behind.starts_with(|c: char| !c.is_whitespace());
             return if tag { Some(true) } else { about::speaks(behind, end) };
@@ -188,7 +204,9 @@ impl Reader {
 
     /// What follows a leading mark is read again, as text with the mark in it or as reasoning.
     fn leave_sentence(&mut self, leading: &Leading, word: bool, out: &mut dyn Output) -> bool {
-        let (tag, behind) = leading.raw.split_at(leading.tag);
+        let turn = !word && leading.raw[..leading.tag] == *TURN;
+        let tag = leading.tag + if turn { MODEL.len() } else { 0 };
+        let (tag, behind) = leading.raw.split_at(tag);
         let control = leading.mark.kind != Kind::Open;
         if control && !word {
             if leading.mark.is_control() {

@@ -5,7 +5,7 @@ use super::closing::Closing;
 use super::control::Ends;
 use super::held::{Held, Mention, Nested};
 use super::lead_in::LeadIn;
-use super::leading::{BEGIN, Leading};
+use super::leading::{BEGIN, Leading, TURN};
 use super::options::{PlainOptions, Reasoning};
 use super::{lexer, rules};
 use crate::dialect::draft::{attributes, mismatched};
@@ -252,7 +252,9 @@ impl Reader {
             Token::Tag(tag) if ENDS.contains(&tag.raw) || tag.raw == END && !self.struck => {
                 Candidate { mark: marks::TEMPLATE.1, empty: false }
             }
-            Token::Tag(tag) if tag.raw == BEGIN && self.part == Part::Start && self.lead_in.is_empty() => {
+            Token::Tag(tag)
+                if matches!(tag.raw, BEGIN | TURN) && self.part == Part::Start && self.lead_in.is_empty() =>
+            {
                 Candidate { mark: marks::TEMPLATE.0, empty: false }
             }
             Token::Tag(tag) => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::error::{Error, Location, Result};
+use crate::error::{Error, Location, Result, json_fault};
 use crate::lex::weight::{Weight, weigh};
 
 use super::File;
@@ -49,8 +49,8 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
         )));
     }
     let value = serde_json::from_str(text).map_err(|cause| {
-        let place = Location::of_line(text, cause.line(), cause.column());
-        Error::malformed(format!("{}: not JSON: {cause}", file.name), Some(place))
+        let place = Location::of_json(text, &cause);
+        Error::malformed(format!("{}: not JSON: {}", file.name, json_fault(&cause)), Some(place))
     })?;
     Ok((value, memory))
 }

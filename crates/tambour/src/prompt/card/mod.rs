@@ -151,12 +151,8 @@ fn macros_of(file: &File<'_>, imported: &Imported) {
             see(&|| format!("`alternate_greetings[{at}]`"), text);
         }
     }
-    for (at, entry) in imported.entries.iter().enumerate() {
-        let name = || match &*entry.title {
-            "" => format!("entry {}", at + 1),
-            title => format!("entry `{}`", clip(title, 60)),
-        };
-        see(&name, &entry.content);
+    for entry in &imported.entries {
+        see(&|| entry.label(), &entry.content);
     }
     for item in imported.preset.iter().flat_map(|preset| &preset.items) {
         see(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);

@@ -7,6 +7,7 @@ use super::dates::{self, Locale};
 use super::describe;
 use super::marks;
 use crate::error::{Error, Result};
+use crate::prompt::role;
 
 /// Deepest value of a context.
 const DEPTH: usize = 128;
@@ -63,7 +64,8 @@ impl Context {
     /// As [`Context::from_json`].
     pub fn new(mut values: Map<String, Value>) -> Result<Context> {
         values.values_mut().for_each(clean);
-        for key in ["history", "context", "display_context"] {
+        role::normalise(&mut values)?;
+        for key in role::LISTS {
             let messages = values.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
             for (at, message) in messages.enumerate() {
                 let Some(content) = message.get_mut("content") else { continue };
@@ -85,7 +87,7 @@ impl Context {
         for key in ["state", "global_state", "config", "instruct", "outlets", "state_desc", "state_schema"] {
             shape(key, "an object", Value::is_object)?;
         }
-        for key in ["history", "context", "display_context"] {
+        for key in role::LISTS {
             let fits = |value: &Value| {
                 value
                     .as_array()
@@ -96,6 +98,10 @@ impl Context {
         shape("group", "a list of names or of objects with `name`", |value| {
             let named = |item: &Value| item.is_string() || item.get("name").is_some_and(Value::is_string);
             value.as_array().is_some_and(|items| items.iter().all(named))
+        })?;
+        shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
+        shape("note_role", "`system`, `user` or `assistant`", |value| {
+            value.as_str().is_some_and(|name| role::named(name).is_some())
         })?;
         shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
         shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;

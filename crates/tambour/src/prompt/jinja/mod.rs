@@ -165,6 +165,12 @@ impl Engine {
         Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
     }
 
+    /// What happens when a template asks for what is not there.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.0.mode
+    }
+
     /// What templates may cost.
     #[must_use]
     pub fn limits(&self) -> &JinjaLimits {
@@ -391,9 +397,20 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
 
 /// Whether a text is a template, whatever it costs to render.
 pub(crate) fn compiles(source: &str) -> bool {
+    syntax_fault(source).is_none()
+}
+
+/// The reason why a text is no template.
+pub(crate) fn syntax_fault(source: &str) -> Option<String> {
     let mut env = Environment::empty();
     env.set_recursion_limit(JinjaLimits::default().recursion);
-    rewrite::rewrite(source).is_ok_and(|rewritten| env.template_from_str(&rewritten.text).is_ok())
+    match rewrite::rewrite(source) {
+        Err(error) => Some(error.to_string()),
+        Ok(rewritten) => {
+            let error = env.template_from_str(&rewritten.text).err()?;
+            Some(error.detail().map_or_else(|| error.to_string(), str::to_owned))
+        }
+    }
 }
 
 /// Whether a name is one of the context's own (F-020).

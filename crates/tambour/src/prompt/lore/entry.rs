@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::clip;
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -202,6 +204,21 @@ pub enum Source {
     Scenario,
     /// The notes of its creator.
     CreatorNotes,
+}
+
+impl Entry {
+    /// Words for it in messages: its title, else its id and its first key.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if !self.title.trim().is_empty() {
+            return format!("entry `{}`", clip(&self.title, 60));
+        }
+        let id = if self.id.is_empty() { String::new() } else { format!(" {}", clip(&self.id, 60)) };
+        match self.keys.iter().find(|key| !key.trim().is_empty()) {
+            Some(key) => format!("entry{id} without a title (key `{}`)", clip(key, 60)),
+            None => format!("entry{id} without a title"),
+        }
+    }
 }
 
 impl Source {

@@ -240,7 +240,7 @@ pub(super) fn keys(
     let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
     let whole = entry.whole_words.unwrap_or(settings.whole_words);
     let mut warn = |key: &str, what: &str| {
-        warnings.push(format!("entry `{}`: the key `{}` {what}", entry.title, clip(key, 60)));
+        warnings.push(format!("{}: the key `{}` {what}", entry.label(), clip(key, 60)));
     };
     let mut read = |key: &String| {
         if key.is_empty() {

@@ -30,7 +30,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::prompt::jinja::compiles;
+use crate::finding::clip;
+use crate::prompt::jinja::{compiles, syntax_fault};
+use crate::span::Place;
 
 /// Warnings of one text that are kept.
 const WARNINGS: usize = 1_000;
@@ -51,7 +53,7 @@ pub struct Migrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MacroWarning {
-    /// `macro_unknown`, `condition_literal`, `time_zone_unknown` or `macro_limit`.
+    /// `macro_unknown`, `condition_literal`, `time_zone_unknown`, `macro_limit` or `jinja_invalid`.
     pub code: &'static str,
     /// The macro, or the word.
     pub name: String,
@@ -94,13 +96,25 @@ pub fn migrate(source: &str) -> Migrated {
     let foreign = parsed.has_jinja();
     let (text, warnings, report) = write::write(source, parsed);
     // Braces that look like Jinja and are none are text.
-    let (text, warnings, report) = if foreign && !compiles(&text) {
-        write::write(source, parse::parse(source, false))
-    } else {
-        (text, warnings, report)
+    let (text, warnings, report) = match foreign.then(|| syntax_fault(&text)).flatten() {
+        Some(why) => {
+            let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
+            warnings.insert(0, no_jinja(source, &why));
+            (text, warnings, report)
+        }
+        None => (text, warnings, report),
     };
     let text = settled(source, text);
     Migrated { text, warnings, report }
+}
+
+/// Tells of a text that looks like Jinja and is none, such as one with a block that is not closed.
+fn no_jinja(source: &str, why: &str) -> MacroWarning {
+    let start = ["{%", "{{"].iter().find_map(|mark| source.find(mark)).unwrap_or_default();
+    let place = Place::START.after(&source[..start]);
+    let name = clip(source[start..].lines().next().unwrap_or_default(), 60).into_owned();
+    let message = format!("what looks like Jinja is none, and all of it stays as text: {}", clip(why, 120));
+    MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
 }
 
 /// A marker whose closing tag stood in something that has gone, such as a comment, is one now.

@@ -11,7 +11,7 @@ use super::parse::{NODES, Parsed};
 use super::table::{self, Target};
 use super::{MacroWarning, Report};
 use crate::finding::clip;
-use crate::prompt::jinja::{is_context, is_function};
+use crate::prompt::jinja::{is_context, is_filter, is_function};
 use crate::span::Place;
 
 /// Writes what was read from `source`.
@@ -191,8 +191,29 @@ impl<'s> Writer<'s> {
 
     fn unknown(&mut self, name: &str, at: usize) {
         self.report.left += 1;
-        let message = format!("`{}` is no macro that is known; it stays as text", clip(name, 60));
+        let message = match self.filter_at(at) {
+            Some(filter) => {
+                let all = clip(name, 60);
+                format!(
+                    "`{}` is no filter that is known; `{{{{ {all} | … }}}}` stays as text",
+                    clip(filter, 60)
+                )
+            }
+            None => format!("`{}` is no macro that is known; it stays as text", clip(name, 60)),
+        };
         self.warn("macro_unknown", name, at, message);
+    }
+
+    /// The first filter that there is none of in what looks like an output of Jinja.
+    fn filter_at(&self, at: usize) -> Option<&'s str> {
+        let inside = self.source[at..].strip_prefix("{{").filter(|_| !self.foreign)?;
+        let inside = &inside[..inside.find("}}")?];
+        let mut filters = inside.split('|').skip(1).map(|part| {
+            let part = part.trim_start();
+            let end = part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+            &part[..end]
+        });
+        filters.find(|name| !name.is_empty() && !is_filter(name))
     }
 
     /// Nodes where text is written.

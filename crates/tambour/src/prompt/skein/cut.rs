@@ -37,6 +37,8 @@ pub enum What {
     },
     /// Names of protocols, or what a model is told of them.
     Protocols,
+    /// The author's note.
+    Note,
 }
 
 /// A part that was left out.
@@ -72,7 +74,7 @@ pub(super) fn cut(pieces: &mut [Piece], max: usize, count: &dyn Fn(&str) -> usiz
         let within = match &piece.what {
             What::Lore { order, .. } => (0, *order, place),
             What::Message { .. } => (1, place, 0),
-            What::Block { .. } | What::Protocols => (2, -place, 0),
+            What::Block { .. } | What::Protocols | What::Note => (2, -place, 0),
         };
         (piece.priority, within)
     });

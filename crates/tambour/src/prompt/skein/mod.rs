@@ -17,6 +17,7 @@ pub mod escape;
 mod expected;
 mod file;
 mod lore;
+mod note;
 mod pieces;
 mod render;
 

@@ -7,12 +7,13 @@ use crate::yaml;
 
 use super::super::card::normal::ENTRY;
 use super::super::jinja::Assembly;
-use super::super::lore::{AtDepth, Line, Role};
+use super::super::lore::{AtDepth, Line, Position, Role};
 use super::super::name::{META, TAGS};
 use super::cut::What;
 use super::escape::{Boundaries, attribute};
 use super::expected::KEY;
 use super::lore::{Active, Target};
+use super::note::Note;
 use super::{Block, Body, Format, Priority, Skein, Slot};
 
 /// A rendered part of a prompt.
@@ -39,6 +40,9 @@ pub(super) struct Maker<'a> {
     pub(super) boundaries: &'a Boundaries,
     pub(super) active: &'a Active,
     pub(super) lines: &'a [Line],
+    pub(super) note: Note,
+    /// Names of protocols that there are not: a model is not asked for them.
+    pub(super) unknown: &'a [String],
     /// What a model is told of the protocols.
     pub(super) protocols: String,
     /// Whether that is wanted where no slot asks for it.
@@ -55,9 +59,22 @@ impl<'a> Maker<'a> {
         boundaries: &'a Boundaries,
         active: &'a Active,
     ) -> Maker<'a> {
-        let (lines, protocols) = (&[][..], String::new());
+        let (lines, unknown, protocols) = (&[][..], &[][..], String::new());
         let (pieces, warnings) = (Vec::new(), Vec::new());
-        Maker { skein, assembly, boundaries, active, lines, protocols, instructions: false, pieces, warnings }
+        let (note, instructions) = (Note::default(), false);
+        Maker {
+            skein,
+            assembly,
+            boundaries,
+            active,
+            lines,
+            note,
+            unknown,
+            protocols,
+            instructions,
+            pieces,
+            warnings,
+        }
     }
 
     /// All pieces.
@@ -83,8 +100,16 @@ impl<'a> Maker<'a> {
                     }
                 }
                 Body::Slot(Slot::Lore(position)) => {
+                    if *position == Position::NoteBottom {
+                        let below = std::mem::take(&mut self.note.below);
+                        self.note(block, &below);
+                    }
                     for at in placed.remove(&Target::Slot(super::lore::name(*position))).unwrap_or_default() {
                         self.lore(at)?;
+                    }
+                    if *position == Position::NoteTop {
+                        let above = std::mem::take(&mut self.note.above);
+                        self.note(block, &above);
                     }
                 }
                 Body::Slot(Slot::Outlet(name)) => {
@@ -116,6 +141,9 @@ impl<'a> Maker<'a> {
             for place in self.active.found.slots.depth.clone() {
                 place.entries.iter().try_for_each(|&entry| self.lore(self.active.blocks[entry]))?;
             }
+        }
+        if !history {
+            self.note_among();
         }
         for (name, entries) in &self.active.found.slots.outlets {
             let slot = Body::Slot(Slot::Outlet(name.clone()));
@@ -189,6 +217,7 @@ impl<'a> Maker<'a> {
             .use_protocol
             .iter()
             .filter(own)
+            .filter(|name| !self.unknown.iter().any(|unknown| unknown == name.trim()))
             .map(|name| format!("<use_protocol>{}</use_protocol>", attribute(name.trim())))
             .collect();
         let block = Block::new("use_protocol", Body::Text(String::new()));
@@ -210,7 +239,11 @@ impl<'a> Maker<'a> {
             let depth = place.depth as usize;
             if place.from_start { depth.min(count) } else { count.saturating_sub(depth) }
         };
+        let note = count.saturating_sub(self.note.depth);
         for index in 0..=count {
+            if index == note {
+                self.note_among();
+            }
             for place in places.iter().filter(|place| here(place) == index) {
                 for &entry in &place.entries {
                     let at = self.active.blocks[entry];
@@ -233,6 +266,21 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
+    /// A part of the author's note, in the slot of a block.
+    fn note(&mut self, block: &Block, text: &str) {
+        if !text.is_empty() {
+            let text = self.boundaries.escape(text).into_owned();
+            self.push(What::Note, block, text);
+        }
+    }
+
+    /// The author's note as a message of its own.
+    fn note_among(&mut self) {
+        let text = std::mem::take(&mut self.note.among);
+        let role = Some(self.note.role);
+        self.note(&Block { role, ..Block::new("block", Body::Text(String::new())) }, &text);
+    }
+
     /// Makes the last piece, of world info, a message among the others.
     fn said_by(&mut self, role: Role) {
         if let Some(piece) = self.pieces.last_mut().filter(|piece| matches!(piece.what, What::Lore { .. })) {
@@ -247,6 +295,9 @@ impl<'a> Maker<'a> {
         let (body, yaml) = match &block.body {
             Body::Slot(_) => return Ok(String::new()),
             Body::Text(text) if block.tag == "use_protocol" => {
+                if self.unknown.iter().any(|name| name == text.trim()) {
+                    return Ok(String::new());
+                }
                 return Ok(format!("<use_protocol>{}</use_protocol>", attribute(text.trim())));
             }
             Body::Text(text) => {

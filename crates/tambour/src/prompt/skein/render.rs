@@ -12,10 +12,11 @@ use crate::yaml;
 
 use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
 use super::super::lore::{Drop, Source, Timed, Wake};
-use super::super::tokens;
+use super::super::{role, tokens};
 use super::cut::{Cut, What, cut};
 use super::escape::Boundaries;
 use super::lore::{Active, lines};
+use super::note::{self, Note};
 use super::pieces::{Maker, Piece};
 use super::{Body, Priority, Skein};
 
@@ -150,16 +151,32 @@ impl Skein {
     pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<Rendered> {
         let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
         let mut values = self.variables(given);
+        let noticed = role::normalise(&mut values)?;
         let lines = lines(&values);
         let own = Engine::new(Mode::Lenient);
         let engine = options.engine.unwrap_or(&own);
         let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
         let read = |bytes| budget.read(bytes);
+        let mut first = Outcome::default();
+        if note::has_macros(&values) {
+            let context = Context::new(values.clone())?;
+            let mut assembly = Assembly::within(engine, context, options.chance, budget.clone());
+            first = note::rendered(&mut values, &mut assembly)?;
+        }
         let sources = self.sources(&values, engine, &budget, options.chance)?;
         let active = self.active(&values, (&lines, &sources), &options.timed, options.count, &read)?;
+        let note = Note::new(self, &values, &active);
         self.outlets(&active, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected, protocol_warnings) = self.expected(&registry)?;
+        let mut unknown = self.protocols();
+        unknown.retain(|name| registry.get(name).is_none());
+        if engine.mode() == Mode::Strict
+            && let Some(warning) =
+                protocol_warnings.iter().find(|warning| unknown.contains(&warning.protocol))
+        {
+            return Err(Error::invalid(warning.message.clone()));
+        }
         let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
         let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
         let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
@@ -167,10 +184,13 @@ impl Skein {
             protocols: told(&self.protocols(), &registry, options.language),
             instructions: options.instructions,
             lines: &lines,
+            note,
+            unknown: &unknown,
             ..Maker::new(self, &mut assembly, &boundaries, &active)
         };
         maker.run()?;
         let Maker { mut pieces, mut warnings, .. } = maker;
+        warnings.splice(0..0, noticed);
         let max = options.max_context.or(self.max_context);
         let dropped = max.map(|max| cut(&mut pieces, max, options.count)).unwrap_or_default();
         let text = text_in(&pieces, &boundaries);
@@ -221,7 +241,7 @@ impl Skein {
             expected,
             lore: active.found.active.iter().map(|&entry| title(entry)).collect(),
             timed: active.found.timed,
-            outcome: joined(before, assembly.outcome()),
+            outcome: joined(first, joined(before, assembly.outcome())),
             warnings,
         })
     }
@@ -268,10 +288,11 @@ impl Skein {
         chance: u64,
     ) -> Result<Outcome> {
         let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
-        let variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
+        let mut variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
         if variables.is_empty() {
             return Ok(Outcome::default());
         }
+        note::around(values, &mut variables);
         let outcome = assembly.outcome();
         values.extend(variables);
         for (name, value) in &outcome.local {

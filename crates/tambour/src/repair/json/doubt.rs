@@ -5,7 +5,7 @@ use crate::repair::rules;
 use crate::span::Place;
 
 /// One step from a value to a value in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathStep {
     /// The member of an object.
     Key(String),

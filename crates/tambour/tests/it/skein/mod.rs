@@ -2,6 +2,7 @@
 
 mod budget;
 mod file;
+mod history;
 mod imported;
 mod injection;
 mod tavern;

@@ -122,6 +122,8 @@ function DroppedName({ dropped }: { dropped: Dropped }) {
       return <strong>{t("droppedMessage", { number: index + 1, name: role })}</strong>;
     case "protocols":
       return <strong>{t("droppedProtocols")}</strong>;
+    case "note":
+      return <strong>{t("droppedNote")}</strong>;
   }
 }
 

@@ -26,7 +26,7 @@ export type Ingredients = {
 
 /** Something that was left out for want of room. */
 export type Dropped = {
-  readonly kind: "block" | "lore" | "message" | "protocols";
+  readonly kind: "block" | "lore" | "message" | "protocols" | "note";
   readonly number?: number;
   readonly index?: number;
   readonly tag?: string;
