@@ -142,6 +142,12 @@ impl Server {
         Reload { app: self.app.clone() }
     }
 
+    /// Its store: another machine claims runs there.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.app.store.clone()
+    }
+
     /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

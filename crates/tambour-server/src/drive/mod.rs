@@ -149,7 +149,7 @@ pub(crate) async fn run(
         Ok(Err(Unfinished::Unwritten(Written::Fenced))) => {
             tracing::info!(
                 message_id = run.live.id,
-                "a run ends without an end, since its message was deleted"
+                "a run ends without an end, since its message was deleted or claimed"
             );
             run.span.end("deleted");
         }

@@ -150,9 +150,14 @@ fn plain(said: &str) -> String {
     in_words(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
 }
 
-/// Reads a JSON body. Fields that do not exist are refused by name. Other tasks do not wait for a long one.
+/// Reads a JSON body. Fields that do not exist are refused by name.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
-    if bytes.len() > LONG { in_place(|| read(bytes)) } else { read(bytes) }
+    in_place_if_long(bytes, || read(bytes))
+}
+
+/// Reads bytes; other tasks do not wait for a long text.
+pub(crate) fn in_place_if_long<T>(bytes: &[u8], read: impl FnOnce() -> T) -> T {
+    if bytes.len() > LONG { in_place(read) } else { read() }
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -94,7 +94,8 @@ pub trait Lease: Send + Sync {
 
     /// Puts a batch, which begins with entry [`Lease::next`] and does not hold the end, behind what the log has.
     /// Readers see it when it is durable as configured, in the order of the appends.
-    /// Gives a future that waits as long as the run has to; the batch is on its way already.
+    /// Gives a future that waits as long as the run has to; the batch is on its way already. With anything but
+    /// [`Written::Stored`], [`Lease::next`] is what it was.
     fn append(&mut self, batch: Batch) -> Appending<'_>;
 
     /// Waits until everything that was appended is durable as configured, and readers may see it.

@@ -1,5 +1,7 @@
 //! What an alias fixes, a key that is limited to it does not override: by no protocol, field or header.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::mock::{Mock, reply};
@@ -25,6 +27,21 @@ fn requests() -> Vec<(&'static str, Value)> {
                 "context": [], "state": {}, "forwardedProps": {"model": "sums"}}),
         ),
     ]
+}
+
+/// A route of other protocols that takes a request, and asks no model.
+const ASKS_NOBODY: &str = "/v1/messages/count_tokens";
+
+/// Routes of other protocols that ask a model, as the description of the server has them.
+async fn asking(server: &Tambour) -> BTreeSet<String> {
+    let api = server.get("/openapi.json").await.json;
+    let asks = |(path, methods): (&String, &Value)| {
+        let asks = !path.starts_with("/api/v1/")
+            && path != ASKS_NOBODY
+            && methods["post"]["requestBody"].is_object();
+        asks.then(|| path.clone())
+    };
+    api["paths"].as_object().unwrap().iter().filter_map(asks).collect()
 }
 
 /// Fields by which services, and proxies before them, are told whom to ask, or where.
@@ -155,6 +172,9 @@ async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
         ("x-portkey-config", OTHER),
         ("helicone-fallbacks", OTHER),
     ];
+    // A protocol without a request here would go unheld.
+    let held: BTreeSet<String> = requests().into_iter().map(|(path, _)| path.to_owned()).collect();
+    assert_eq!(asking(&server).await, held);
     for (path, body) in requests() {
         let plain = server.post(path, &body).await;
         assert_eq!(plain.status, 200, "{path}: {}", plain.text);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::mock::{Mock, reply};
 use crate::server::Tambour;
@@ -128,4 +130,44 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
     let after = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
     let (before, after) = (before.as_object().unwrap().len(), after.as_object().unwrap().len());
     assert_eq!(after, before + 1, "nothing of what was left is stored");
+}
+
+/// Has a request sent, and goes away after that time.
+async fn left(server: &Tambour, path: &str, body: &Value, after: Duration) {
+    let body = body.to_string();
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    socket.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let answered = tokio::time::timeout(after, socket.read_u8()).await;
+    assert!(answered.is_err(), "it takes longer");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rendering_whose_client_has_gone_ends() {
+    const RENDER: &str = "/api/v1/prompts/render";
+    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let server = Tambour::with(&mock).await;
+    let skein = |text: &str| json!({"skein": {"blocks": [{"tag": "a", "text": text}]}});
+    let heavy =
+        skein("{% for a in range(100000) %}{{ (a|string ~ '.' ~ a)|replace('1', '2')|title }}{% endfor %}");
+    let light = skein("{{ 1 + 1 }}");
+    // How long one runs that somebody waits for: up to its bound.
+    let begun = Instant::now();
+    let (status, answer) = with_key(&server, "none", "post", RENDER, &heavy).await;
+    let bound = begun.elapsed();
+    assert_eq!((status, answer["code"].as_str()), (422, Some("prompt_not_rendered")), "{answer}");
+    let soon = Duration::from_millis(20);
+    assert!(bound > 3 * soon, "it runs for a while: {bound:?}");
+    for _ in 0..12 {
+        left(&server, RENDER, &heavy, soon).await;
+    }
+    let begun = Instant::now();
+    let (status, answer) = with_key(&server, "none", "post", RENDER, &light).await;
+    assert_eq!(status, 200, "{answer}");
+    // All of them together would take twelve times as long as one.
+    assert!(begun.elapsed() < 4 * bound, "{:?}, where one takes {bound:?}", begun.elapsed());
 }

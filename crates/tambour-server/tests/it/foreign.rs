@@ -654,3 +654,35 @@ async fn a_run_that_only_calls_has_no_reasoning() {
     let kinds: Vec<&str> = kinds.filter(|kind| *kind != "CUSTOM").collect();
     assert_eq!(kinds, ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]);
 }
+
+/// R-81: a number that is not kept exactly refuses its member of the client's state, and it is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_out_of_range_in_the_state_of_a_run_is_refused_alone() {
+    for vast in ["12345678901234567890123", "1e400", r#"{"in": [1, -1e400]}"#] {
+        let mock = Mock::start(vec![reply("Four.", 2); 2]).await;
+        let server = Tambour::with(&mock).await;
+        let body = |state: &str, temperature: &str| {
+            format!(
+                r#"{{"threadId": "t", "runId": "r", "state": {state}, "messages": [{{"id": "1", "role": "user", "content": "x"}}],
+                "forwardedProps": {{"model": "openai/m", "tambour": {{"temperature": {temperature}}}}}}}"#
+            )
+        };
+        let state = format!(r#"{{"hp": 1, "vast": {vast}, "name": "1e400"}}"#);
+        let wrong = server.call("post", "/ag-ui", Some(&body(&state, "1e400"))).await;
+        assert_eq!(wrong.status, 400, "{}", wrong.text);
+        let answer = server.call("post", "/ag-ui", Some(&body(&state, "1"))).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let events = chunks(&answer);
+        let kept = json!({"hp": 1, "name": "1e400"});
+        assert_eq!(events[1], json!({"type": "STATE_SNAPSHOT", "snapshot": kept}), "{vast}");
+        let told: Vec<&Value> =
+            events.iter().filter(|event| event["name"] == "tambour.state_rejected").collect();
+        assert_eq!(told.len(), 1, "{}", answer.text);
+        let told = &told[0]["value"];
+        assert_eq!((&told["path"], &told["reason"]), (&json!("vast"), &json!("number_out_of_range")));
+        // From then on the server's counts, whatever the client says.
+        let again = server.call("post", "/ag-ui", Some(&body(r#"{"vast": 1e400}"#, "1"))).await;
+        assert_eq!(chunks(&again)[1]["snapshot"], kept, "{}", again.text);
+        assert!(!again.text.contains("state_rejected"), "{}", again.text);
+    }
+}

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::StreamExt as _;
 use tambour_server::store::{
-    Acquired, Batch, Lease, Log, MessageRow, Messages as _, NewRun, Outcome, RunEnd, SqliteStore, Store as _,
-    Written,
+    Acquired, Appending, Batch, Lease, Log, MessageRow, Messages as _, NewRun, Outcome, RunEnd, SqliteStore,
+    Store as _, Written,
 };
 
 use crate::server::{Folder, within};
@@ -256,6 +256,8 @@ static OVER: AtomicBool = AtomicBool::new(false);
 /// The next record is written when it has.
 static HOLDS: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
+/// The database gets nothing before that.
+static SEEN: AtomicBool = AtomicBool::new(false);
 
 fn wait_for(sign: &AtomicBool) {
     while !sign.load(Ordering::SeqCst) {
@@ -275,7 +277,18 @@ fn die_in_sync(point: &'static str) {
             WRITING.store(true, Ordering::SeqCst);
             wait_for(&OVER);
         }
+        // What is in the database is durable, and may be seen.
+        "database.before" if DIES.load(Ordering::SeqCst) => tokio::task::block_in_place(|| wait_for(&SEEN)),
         _ => {}
+    }
+}
+
+/// Gives a sign at its end, whatever becomes of the test: somebody waits for it.
+struct Sign(&'static AtomicBool);
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -290,6 +303,7 @@ fn unsynced_child() {
         let store = SqliteStore::open(&folder.join("tambour.db"), true).await.unwrap();
         let mut appending = begin(&store, &row(0)).await;
         let mut ending = begin(&store, &row(1)).await;
+        let seen = Sign(&SEEN);
         DIES.store(true, Ordering::SeqCst);
         appending.append(batch(1)).await.stored().unwrap();
         wait_for(&SYNCING);
@@ -308,17 +322,78 @@ fn unsynced_child() {
         });
         wait_for(&WRITING);
         TOLD_TO_DIE.store(true, Ordering::SeqCst);
-        let follower = store.follow("msg_0", 0, 1 << 20).collect::<Vec<_>>();
+        let follower = tokio::spawn(store.follow("msg_0", 0, 1 << 20).collect::<Vec<_>>());
         assert_eq!(within(appending.settled()).await, Written::Unknown);
         assert_eq!(within(kept).await, Written::Unknown, "a run that begins is told");
         assert_eq!(within(finishing).await.unwrap(), Written::Unknown, "a run that ends is told");
         within(store.dead()).await;
-        assert_eq!(appending.append(batch(ENTRIES + 1)).await, Written::Down);
+        let next = appending.next();
+        assert_eq!(appending.append(batch(next)).await, Written::Down);
+        assert_eq!(appending.next(), next, "what is not on the log has no number");
         assert!(store.acquire(NewRun { row: row(3), opens: true, ..NewRun::default() }).await.is_err());
         assert!(store.ready().await.is_err());
         drop(appending);
-        within(follower).await;
+        let followed = within(follower).await.unwrap();
+        let entries = followed.iter().flatten().flat_map(Batch::entries).count();
+        assert_eq!(entries, 0, "nobody sees what is not durable");
+        assert!(store.read("msg_0", 0, 1 << 20).await.is_ok_and(|(batches, _)| batches.is_empty()));
+        drop(seen);
     });
+}
+
+/// The writer of the database waits at its next commit, and dies when it is told to.
+static WRITER_HELD: AtomicBool = AtomicBool::new(false);
+static WRITER_DIES: AtomicBool = AtomicBool::new(false);
+
+fn die_in_commit(point: &'static str) {
+    if point == "database.before" && WRITER_HELD.load(Ordering::SeqCst) {
+        tokio::task::block_in_place(|| wait_for(&WRITER_DIES));
+        panic!("the writer dies");
+    }
+}
+
+/// Not a test: the process whose writer dies while a run waits for it.
+#[test]
+#[ignore = "the test below runs it"]
+fn unwritten_child() {
+    let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
+    tambour_server::fail::arm(die_in_commit);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
+        let mut lease = begin(&store, &row(0)).await;
+        let dies = Sign(&WRITER_DIES);
+        WRITER_HELD.store(true, Ordering::SeqCst);
+        let next = loop {
+            let next = lease.next();
+            assert!(next < 100 * ENTRIES, "a run waits for the database");
+            match lease.append(batch(next)) {
+                Appending::Done(written) => written.stored().unwrap(),
+                Appending::Waits(waits) => {
+                    WRITER_DIES.store(true, Ordering::SeqCst);
+                    assert_eq!(within(waits).await, Written::Unknown);
+                    break next;
+                }
+            }
+        };
+        assert_eq!(lease.next(), next, "nobody knows whether it is on the log");
+        within(store.dead()).await;
+        assert_eq!(lease.append(batch(next)).await, Written::Down);
+        assert_eq!(lease.next(), next);
+        drop(dies);
+    });
+}
+
+#[test]
+fn what_may_not_be_on_the_log_has_no_number() {
+    let folder = Folder::new();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["journal::unwritten_child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("TAMBOUR_JOURNAL", &folder.0)
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]

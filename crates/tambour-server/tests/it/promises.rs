@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tambour_server::Server;
+use tambour_server::store::{Batch, LogState, Outcome, RunEnd, Written};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::apart::Apart;
-use crate::client::{check, message};
+use crate::client::{Event, check, message, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
-use crate::server::{Tambour, within};
+use crate::server::{Folder, Tambour, config, within};
 use crate::state::{Chat, said};
 
 fn ask(conversation: &Value) -> Value {
@@ -225,6 +227,51 @@ async fn a_server_that_stops_asks_no_model_for_who_waits() {
     assert_eq!(events.last().unwrap().name, "completed");
     server.stopped().await;
     assert_eq!(mock.asked().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_message_somebody_else_has_claimed_stops() {
+    let gate = Gate::new();
+    let mut script = vec![delta("Fo"), delta("ur. "), Step::Wait(gate.clone())];
+    // More than any socket takes at once.
+    script.extend((0..2000).map(|_| delta(&"never ".repeat(200))));
+    script.extend(finish("stop"));
+    let mock = Mock::start(vec![script]).await;
+    let folder = Folder::new();
+    let mut config = config(&folder);
+    config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
+    let server = Server::start(config).await.unwrap();
+    let store = server.store();
+    let server = Tambour::of(folder, server);
+    let mut stream = server.stream(&ask(&Value::Null)).await;
+    let mut events = stream.until("final_delta").await;
+    let id = message(&events);
+    let mut lease = store.claim(&id).await.unwrap().expect("it runs");
+    let next = lease.next();
+    // The run learns of it with its next write: it leaves the upstream, and nothing of it is on the log.
+    gate.open();
+    mock.until(|calls| calls.deserted == 1).await;
+    server.until_metric("tambour_running", 0).await;
+    assert_eq!(lease.settled().await, Written::Stored);
+    let (batches, state) = store.read(&id, 0, 1 << 20).await.unwrap();
+    assert_eq!((batches.last().map(Batch::last), state), (Some(next - 1), LogState::Open));
+    // Whoever has it writes the one end.
+    let failure = json!({"code": "interrupted", "message": "taken over", "retryable": true});
+    let mut last = Batch::new(next);
+    last.event("final_end", |out| out.extend_from_slice(b"{}"));
+    last.event("error", |out| out.extend_from_slice(failure.to_string().as_bytes()));
+    let end = RunEnd { last, status: "failed".to_owned(), outcome: Outcome::default() };
+    assert_eq!(lease.finish(end).await, Written::Stored);
+    events.extend(within(stream.rest()).await);
+    let log = server.follow(&id, &[]).await.whole().await;
+    for events in [events, log] {
+        let ends = |event: &&Event| matches!(event.name.as_str(), "completed" | "error");
+        assert_eq!(events.iter().filter(ends).count(), 1, "{events:?}");
+        assert_eq!(events.last().unwrap().data["code"], "interrupted");
+        assert!(!text(&events, "final_delta").contains("never"), "{events:?}");
+    }
+    assert_eq!(server.get(&format!("/api/v1/messages/{id}")).await.json["status"], "failed");
+    assert_eq!(mock.calls().begun, 1);
 }
 
 #[tokio::test]

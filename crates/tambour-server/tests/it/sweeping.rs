@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 use crate::apart::Apart;
 use crate::client::{Stream, check};
@@ -15,8 +15,13 @@ use crate::server::{Folder, Tambour, config, within};
 /// Bytes that were deleted.
 const MANY: usize = 400 << 20;
 
-/// A folder with a database in which many pages hold nothing any more.
-async fn emptied() -> Folder {
+/// Pages that hold nothing any more.
+async fn free(connection: &mut SqliteConnection) -> i64 {
+    sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await.unwrap()
+}
+
+/// A folder with a database in which many pages hold nothing any more, and how many.
+async fn emptied() -> (Folder, i64) {
     let folder = Folder::new();
     let mock = Mock::start(vec![reply("x", 1)]).await;
     let mut made = config(&folder);
@@ -38,15 +43,15 @@ async fn emptied() -> Folder {
     for text in ["commit", "drop table filler"] {
         sqlx::query(text).execute(&mut connection).await.unwrap();
     }
-    let free: i64 = sqlx::query_scalar("pragma freelist_count").fetch_one(&mut connection).await.unwrap();
+    let free = free(&mut connection).await;
     assert!(free > 90_000, "{free}");
     connection.close().await.unwrap();
-    folder
+    (folder, free)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_write_while_a_large_deletion_leaves_the_file() {
-    let folder = emptied().await;
+    let (folder, emptied) = emptied().await;
     let file = folder.0.join("data").join("tambour.sqlite");
     let size = || std::fs::metadata(&file).unwrap().len();
     let before = size();
@@ -65,6 +70,12 @@ async fn others_write_while_a_large_deletion_leaves_the_file() {
         during += 1;
     }
     assert!(during > 20 && slowest < Duration::from_secs(1), "{during} requests, the slowest in {slowest:?}");
+    // Slices have left the file meanwhile.
+    let options = SqliteConnectOptions::new().filename(&file).read_only(true);
+    let mut connection = options.connect().await.unwrap();
+    let left = free(&mut connection).await;
+    connection.close().await.unwrap();
+    assert!(left < emptied - 1000, "{left} of {emptied} pages are still there");
     // A stop does not wait for the rest.
     let begun = Instant::now();
     server.stopping();

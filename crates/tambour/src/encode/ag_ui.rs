@@ -18,6 +18,8 @@ pub struct Run {
     pub run: String,
     /// The state before it, if anything was said of it yet.
     pub state: Option<Value>,
+    /// What of the client's state was refused, each with its path and reason.
+    pub refused: Vec<Value>,
 }
 
 /// Writes the events of one run.
@@ -248,6 +250,9 @@ impl Encoder for AgUi {
         event(&started, out);
         if let Some(state) = &self.run.state {
             event(&json!({"type": "STATE_SNAPSHOT", "snapshot": state}), out);
+        }
+        for refused in &self.run.refused {
+            AgUi::custom("state_rejected", refused, out);
         }
     }
 

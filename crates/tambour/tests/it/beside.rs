@@ -78,6 +78,37 @@ fn others_are_told_and_never_act() {
 }
 
 #[test]
+fn arguments_that_are_in_doubt_never_act() {
+    for (arguments, code) in [
+        ("{\"a\":NaN}", "value_guessed"),
+        ("{\"a\":Infinity}", "value_guessed"),
+        ("{\"a\":100 - 30}", "value_guessed"),
+        ("{\"a\":1 \"b\":2}", "value_guessed"),
+        ("{\"a\":1,\"b\":[2 3]}", "value_guessed"),
+        ("{\"a\":1,\"b\":\"he said \"yes\" twice\"}", "value_guessed"),
+        ("{\"a\":1,\"b\":bare words}", "value_guessed"),
+        ("{\"a\":1,\"a\":2}", "duplicate_key"),
+        ("{'a':1,'a':2}", "duplicate_key"),
+        ("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}", "duplicate_key"),
+        ("{\"a\":1e400}", "number_out_of_range"),
+        ("{\"a\":-1e400}", "number_out_of_range"),
+        ("{\"a\":12345678901234567890123}", "number_out_of_range"),
+        ("{\"a\":1,\"b\":[{\"c\":1e400}]}", "number_out_of_range"),
+        ("", "args_missing"),
+        (" \n", "args_missing"),
+    ] {
+        let (calls, notices, _) = read("x", &[("add", arguments)], &End::stop());
+        assert_eq!((calls, notices.as_slice()), (Vec::new(), [code.to_owned()].as_slice()), "{arguments}");
+        // Alone: another call of the reply runs.
+        let (calls, notices, _) = read("x", &[("add", arguments), ("add", "{\"a\":1}")], &End::stop());
+        assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))], "{arguments}");
+        assert_eq!(notices, [code], "{arguments}");
+    }
+    // Arguments are not needed by every tool.
+    assert_eq!(read("x", &[("now", " ")], &End::stop()).0, [("now".to_owned(), json!({}))]);
+}
+
+#[test]
 fn they_count_as_part_of_the_reply() {
     let mut options = options();
     options.limits.input = 40;

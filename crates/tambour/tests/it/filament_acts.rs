@@ -116,6 +116,7 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.remove('bag', 'sword');", "0: path_mismatch"),
         ("_.set('', 5);", "0: path_invalid"),
         ("_.set('hp', 1 + 1);", "0: value_guessed"),
+        ("_.set('hp', {x: 1, x: 2});", "0: value_guessed"),
         ("_.set('hp', '12345678901234567890123');", "0: number_out_of_range"),
         ("_.set('hp', 1e400);", "0: number_out_of_range"),
         ("_.set('hp', 1);_.set('hp', 2", ""),

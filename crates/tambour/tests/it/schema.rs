@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tambour::event::Collected;
-use tambour::schema::{Schema, SchemaLimits};
+use tambour::schema::{Mismatch, Schema, SchemaLimits};
 use tambour::state::{ApplyOptions, Operation, apply};
 use tambour::tool::{Tool, Tools};
 use tambour::{End, Options, Pipeline};
@@ -61,6 +61,17 @@ fn tower(word: &str, levels: usize) -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": (0..=levels).map(level).collect::<Map<_, _>>()})
 }
 
+/// Bytes that a check may have at once.
+const MEMORY: u64 = 16 << 20;
+
+/// What is wrong with a value, told within the bound of memory.
+fn measured(schema: &Schema, value: &Value) -> Vec<Mismatch> {
+    let mut wrong = Vec::new();
+    let memory = allocation_counter::measure(|| wrong = schema.check(value, 8));
+    assert!(memory.bytes_max < MEMORY, "{memory:?}");
+    wrong
+}
+
 #[test]
 fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     // Each fault of alternatives has those of each within it: 2 to the power of the levels.
@@ -68,8 +79,12 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
         for levels in [4, 8, 12, 14, 16] {
             let schema = Schema::new(tower(word, levels)).unwrap();
             let started = Instant::now();
-            assert!(!schema.accepts(&json!({"a": 1})));
-            let wrong = schema.check(&json!({"a": 1}), 8);
+            let mut wrong = Vec::new();
+            let memory = allocation_counter::measure(|| {
+                assert!(!schema.accepts(&json!({"a": 1})));
+                wrong = schema.check(&json!({"a": 1}), 8);
+            });
+            assert!(memory.bytes_max < MEMORY, "{word} {levels}: {memory:?}");
             assert!(!wrong.is_empty());
             // 4 levels are told as ever, 16 alternatives are not.
             assert!(levels > 4 || !wrong[0].too_complex, "{word} {levels}: {wrong:?}");
@@ -81,17 +96,18 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     let key = "k".repeat(100_000);
     let nulls = Value::from(vec![Value::Null; 10_000]);
     let texts = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
-    let wrong = texts.check(&json!({ key.as_str(): nulls }), 8);
+    let value = json!({ key.as_str(): nulls });
+    let wrong = measured(&texts, &value);
     assert!(wrong.len() == 1 && wrong[0].pointer.ends_with("/0"), "{} {}", wrong.len(), wrong[0].message);
     let words: Vec<String> = (0..10_000).map(|at| format!("word{at}")).collect();
     let listed = Schema::new(json!({"items": {"enum": words}})).unwrap();
-    let wrong = listed.check(&Value::from(vec![json!("x"); 90]), 8);
+    let wrong = measured(&listed, &Value::from(vec![json!("x"); 90]));
     assert!(!wrong.is_empty() && !wrong[0].too_complex, "{wrong:?}");
     // Of many that are right one that is not is found.
     let numbers = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
     let mut many = vec![json!(1); 100_000];
     many[70_000] = json!(-1);
-    let wrong = numbers.check(&Value::from(many), 8);
+    let wrong = measured(&numbers, &Value::from(many));
     assert_eq!((wrong.len(), wrong[0].pointer.as_str()), (1, "/70000"));
 }
 

@@ -1,26 +1,30 @@
 //! AG-UI 1.0: `POST /ag-ui`.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tambour::encode::Encoder;
 use tambour::encode::ag_ui::{AgUi, Run};
+use tambour::state::{self, Applied, Op, OpResult, Operation, Path, Step};
 
 use super::{Wanted, stream, threads};
 use crate::app::App;
-use tambour::state::{Op, Operation, Path, Step};
-
 use crate::http::keys::Caller;
-use crate::http::problem::{Problem, body};
+use crate::http::problem::{Problem, body, in_place_if_long};
 use crate::http::request::RequestId;
-use crate::states;
+use crate::states::{self, Changed};
 
 /// What conversations of this protocol are called.
 const KIND: &str = "thread";
+/// The field with the state that the client has.
+const STATE: &str = "state";
 
 /// `POST /ag-ui`
 pub(in crate::http) async fn run(
@@ -29,7 +33,7 @@ pub(in crate::http) async fn run(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let mut body: Map<String, Value> = body(&bytes)?;
+    let mut body = request_of(&bytes)?;
     let mut id = |name: &'static str| match body.remove(name) {
         Some(Value::String(id)) if !id.is_empty() => Ok(id),
         _ => {
@@ -61,16 +65,44 @@ pub(in crate::http) async fn run(
         wanted.reads_calls();
     }
     let new = wanted.message(more, true)?;
-    let mut state = states::before(&app, &conversation).await?;
+    let (mut state, mut refused) = (states::before(&app, &conversation).await?, Vec::new());
     if state.is_none()
-        && let Some(Value::Object(given)) = body.remove("state")
+        && let Some(Value::Object(given)) = body.remove(STATE)
         && !given.is_empty()
     {
-        state = Some(begun(&app, &caller, &conversation, given).await?);
+        let begun = begun(&app, &caller, &conversation, given).await?;
+        refused = told(&begun.applied);
+        state = Some(begun.state);
     }
-    let run = Run { thread, run, state };
+    let run = Run { thread, run, state, refused };
     let encoder = move |about| Box::new(AgUi::new(about, run)) as Box<dyn Encoder>;
     stream(app, &caller, request, new, encoder).await
+}
+
+/// The fields of a request. A number of the state that no double holds refuses its member alone.
+fn request_of(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
+    body(bytes).or_else(|problem| in_place_if_long(bytes, || with_vast_numbers(bytes)).ok_or(problem))
+}
+
+/// The fields, with numbers of the state in its range; none if the state has no such number, or something else is wrong.
+fn with_vast_numbers(bytes: &[u8]) -> Option<Map<String, Value>> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
+    let Cow::Owned(state) = state::bounded(fields.get(STATE)?.get()) else { return None };
+    let read = |(name, raw): (String, &RawValue)| {
+        let text = if name == STATE { &state } else { raw.get() };
+        Some((name, serde_json::from_str(text).ok()?))
+    };
+    fields.into_iter().map(read).collect()
+}
+
+/// What was refused, with its path and reason.
+fn told(applied: &Applied) -> Vec<Value> {
+    let refused = applied.results.iter().filter(|result| !result.ok);
+    let told = |result: &OpResult| {
+        let path = applied.operations.get(result.index).map(Operation::path);
+        json!({"path": path, "ok": false, "reason": result.reason, "message": result.message})
+    };
+    refused.map(told).collect()
 }
 
 /// What a thread begins with is what its client has; from then on the server's state counts.
@@ -79,10 +111,10 @@ async fn begun(
     caller: &Caller,
     conversation: &str,
     given: Map<String, Value>,
-) -> Result<Value, Problem> {
+) -> Result<Changed, Problem> {
     let set = |(key, value)| Some(Operation::new(Op::Set, Path::new(vec![Step::Key(key)])?, Some(value)));
     let operations = given.into_iter().filter_map(set).collect();
-    Ok(states::change(app, (&caller.owner, conversation), operations, String::new(), false).await?.state)
+    states::change(app, (&caller.owner, conversation), operations, String::new(), false).await
 }
 
 /// What the client knows of its surroundings, as words of the system.

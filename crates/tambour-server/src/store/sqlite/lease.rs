@@ -149,14 +149,22 @@ impl Lease for SqliteLease {
         }
         let last = batch.last();
         match self.put_batch(&batch) {
-            Ok(appended) => {
-                self.next = last + 1;
-                match self.tell(&appended) {
-                    Ok(false) => Appending::Done(Written::Stored),
-                    Ok(true) => Appending::Waits(self.caught_up().boxed()),
-                    Err(_) => Appending::Done(Written::Unknown),
+            Ok(appended) => match self.tell(&appended) {
+                Ok(waits) => {
+                    let before = std::mem::replace(&mut self.next, last + 1);
+                    if !waits {
+                        return Appending::Done(Written::Stored);
+                    }
+                    Appending::Waits(Box::pin(async move {
+                        let written = self.caught_up().await;
+                        if written != Written::Stored {
+                            self.next = before;
+                        }
+                        written
+                    }))
                 }
-            }
+                Err(_) => Appending::Done(Written::Unknown),
+            },
             Err(Refused::Fenced) => Appending::Done(Written::Fenced),
             Err(Refused::Failed(StoreError::Closed)) => Appending::Done(Written::Down),
             Err(Refused::Failed(error)) => {

@@ -117,7 +117,7 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
 }
 
 /// A report on a text that begins at `base`.
-fn moved(mut report: Report, base: Place) -> Report {
+pub(super) fn moved(mut report: Report, base: Place) -> Report {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.within(base);
     report.end = report.place.offset + len;

@@ -6,7 +6,7 @@ mod value;
 use serde_json::Value;
 use value::Unknown;
 
-use super::{items, rules};
+use super::{body, items, rules};
 use crate::dialect::Output;
 use crate::finding::{Report, clip};
 use crate::lex::space::{is_space, trim};
@@ -57,6 +57,7 @@ pub(super) fn read(
                 found.add(name, &args, limits);
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
                 if let Some(report) = found.report((known, before), name, place, place.offset + end) {
+                    doubled(&text[start..from], &args, place, limits, out);
                     out.report(report);
                 }
             }
@@ -121,6 +122,22 @@ fn command(text: &str) -> Result<Command<'_>, Fault> {
     match inside[read..].starts_with(");") {
         true => Ok(Command { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
         false => Err(Fault::Other),
+    }
+}
+
+/// Tells of keys that stand twice in the arguments of a refused command, which begins at `at`.
+fn doubled(command: &str, args: &[&str], mut at: Place, limits: &Limits, out: &mut dyn Output) {
+    let mut counted = 0;
+    let mut from = command.find('(').map_or(0, |open| open + 1);
+    for arg in args {
+        // Between arguments stand blanks and commas alone.
+        let Some(start) = command[from..].find(arg).map(|start| from + start) else { return };
+        from = start + arg.len();
+        if let Some(report) = value::doubled(arg, limits) {
+            at.advance(&command[counted..start]);
+            counted = start;
+            out.report(Report { repair: None, ..body::moved(report, at) });
+        }
     }
 }
 

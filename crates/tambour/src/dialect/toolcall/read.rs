@@ -10,7 +10,7 @@ use super::head::Head;
 use super::{python, rules, typed};
 use crate::dialect::Call;
 use crate::dialect::called::contradiction;
-use crate::finding::{Report, Rule, clip};
+use crate::finding::{Doubt, Report, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
 use crate::repair::json::{self, Doubts, PathStep, ValueDoubt};
@@ -149,6 +149,12 @@ impl Whole<'_> {
             Some(Value::String(text)) => match json::strict_found(trim(&text), &options.limits) {
                 Ok(found) => {
                     doubt = found.doubts.within(&[]).cloned();
+                    // A text of its own has no places in the reply.
+                    let twice = |report: &Report| report.doubt == Some(Doubt::DuplicateKey);
+                    let twice = found.reports.into_iter().find(twice);
+                    told.extend(
+                        twice.map(|report| Report { place: at, end: at.offset + len, ..report }.row("R-82")),
+                    );
                     found.value.unwrap_or_default()
                 }
                 Err(_) => Value::Null,

@@ -44,7 +44,7 @@ impl Assembly {
     /// # Errors
     /// As [`Assembly::render`].
     pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
-        let migrated = self.scope.engine.migrated(source);
+        let migrated = self.scope.migrated(source);
         self.render(name, &migrated.text)
     }
 

@@ -15,7 +15,7 @@ use super::context::Context;
 use super::values::{self, Global, Messages, Moment, Nothing, Soft, nothing};
 use super::{Effect, Engine, Warning, chance, people, source, text};
 use crate::error::Location;
-use crate::prompt::macros;
+use crate::prompt::macros::{self, Migrated};
 
 /// Names that always mean what the context says, whatever a template has set (F-020).
 pub(super) const NAMES: &[&str] = &[
@@ -423,6 +423,15 @@ impl Scope {
         self.changing().failed.take()
     }
 
+    /// A text with its macros as Jinja. One that has too many of them stays as it was, which nothing tells later.
+    pub(super) fn migrated(&self, source: &str) -> Arc<Migrated> {
+        let migrated = self.engine.migrated(source);
+        for limit in migrated.warnings.iter().filter(|warning| warning.code == "macro_limit") {
+            self.warn(limit.code, limit.message.clone(), None);
+        }
+        migrated
+    }
+
     /// The text of a field: migrated, then rendered in the same scope (M-021).
     pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
         // It is searched for macros, and what was compiled is found by all of it.
@@ -457,7 +466,7 @@ impl Scope {
             self.warn("limit_exceeded", format!("`{name}`: more than {FIELDS} texts with macros"), None);
             return Value::from("");
         }
-        let migrated = self.engine.migrated(source);
+        let migrated = self.migrated(source);
         self.changing().open.push((name.to_owned(), Arc::clone(source)));
         let rendered = self.engine.render(self, name, &migrated.text);
         self.changing().open.pop();

@@ -1,5 +1,7 @@
 //! Values are never expanded, and hostile texts cost what their length says.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
@@ -88,6 +90,24 @@ fn a_field_that_holds_itself_ends() {
     }
 }
 
+/// The shortest time of a work that is done three times.
+fn shortest(work: impl Fn()) -> Duration {
+    let time = || {
+        let begun = Instant::now();
+        work();
+        begun.elapsed()
+    };
+    (0..3).map(|_| time()).min().unwrap_or_default()
+}
+
+/// Checks that four times as much takes about four times as long: what is quadratic takes sixteen times.
+fn takes_linear_time(small: Duration, large: Duration, about: &str) {
+    assert!(
+        large < 9 * small + Duration::from_millis(50),
+        "{about}: {small:?}, four times as much {large:?}"
+    );
+}
+
 #[test]
 fn hostile_texts_take_linear_time() {
     for piece in [
@@ -123,12 +143,41 @@ fn hostile_texts_take_linear_time() {
         "{{else}}",
         "{{setvar::a}}",
     ] {
-        let text = piece.repeat((256 << 10) / piece.len());
-
-        let migrated = migrate(&text);
-
-        assert!(migrated.text.len() <= 16 * text.len(), "{piece}: {}", migrated.text.len());
+        let text = |bytes: usize| piece.repeat(bytes / piece.len());
+        let (small, large) = (text(64 << 10), text(256 << 10));
+        takes_linear_time(shortest(|| drop(migrate(&small))), shortest(|| drop(migrate(&large))), piece);
+        let migrated = migrate(&large);
+        assert!(migrated.text.len() <= 16 * large.len(), "{piece}: {}", migrated.text.len());
     }
+}
+
+#[test]
+fn a_description_of_very_many_trims_is_rendered_in_linear_time() {
+    let rendered = |count: usize, before: &str| {
+        let description = format!("{before}{}", "{{trim}}".repeat(count));
+        let context = json!({"user": "U", "char": {"name": "A", "description": description}});
+        let context = Context::from_json(&context).expect("a context");
+        let mut assembly = Assembly::new(&Engine::new(Mode::Lenient), context, 1);
+        let shown = assembly.render_macros("t", "{{description}}").expect("it is rendered");
+        (shown, assembly.outcome())
+    };
+    // Alone, and behind what they take away.
+    for before in ["", "\n\n", "a\n"] {
+        let time = |count| shortest(|| drop(rendered(count, before)));
+        takes_linear_time(time(12_000), time(48_000), before);
+        let (shown, outcome) = rendered(48_000, before);
+        assert_eq!(shown, before.trim_matches('\n'), "{before:?}");
+        assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    }
+    let [few, many] = [12_000, 48_000].map(|count| allocation_counter::measure(|| drop(rendered(count, ""))));
+    assert!(many.bytes_total <= few.bytes_total / 2 * 9, "{few:?} {many:?}");
+    assert!(many.bytes_max <= few.bytes_max / 2 * 9, "{few:?} {many:?}");
+    // More of them are no macros.
+    let begun = Instant::now();
+    let (shown, outcome) = rendered(60_000, "");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(shown, "{{trim}}".repeat(60_000));
+    assert!(outcome.warnings.iter().any(|warning| warning.code == "macro_limit"), "{:?}", outcome.warnings);
 }
 
 fn piece() -> impl Strategy<Value = String> {

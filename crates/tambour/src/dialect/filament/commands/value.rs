@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::finding::Doubt;
+use crate::finding::{Doubt, Report};
 use crate::lex::space::trim;
 use crate::limits::Limits;
 use crate::repair::json;
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
         _ => {}
     }
     if let Ok(value) = serde_json::from_str(text).or_else(|_| serde_json::from_str(&bounded(text))) {
-        return Ok(value);
+        return doubled(text, limits).map_or(Ok(value), |report| Err(report.message));
     }
     if text.starts_with(['\'', '`', '"']) {
         return match quoted(text) {
@@ -60,10 +60,16 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     Ok(Value::from(text))
 }
 
+/// The report on a key that stands twice in an object or in a list (R-82), in places of the text.
+pub(super) fn doubled(text: &str, limits: &Limits) -> Option<Report> {
+    let reports = text.starts_with(['[', '{']).then(|| json::find(text, limits).reports)?;
+    reports.into_iter().find(|report| report.doubt == Some(Doubt::DuplicateKey))
+}
+
 /// An object or a list as JavaScript writes it.
 fn literal(text: &str, limits: &Limits) -> Result<Value, String> {
     let found = json::find(text, limits);
-    if let Some(doubt) = found.doubts.iter().find(|one| one.doubt != Doubt::DuplicateKey) {
+    if let Some(doubt) = found.doubts.iter().next() {
         return Err(doubt.message.clone());
     }
     let whole = found.span.start == 0 && found.span.end == text.len() && !found.closed_by_us;
