@@ -127,6 +127,15 @@ impl Reader {
         let Some(held) = self.held.as_mut() else { return false };
         let raw = token.raw();
         if held.text.len() + raw.len() > self.most {
+            // Cut at the limit itself: the first of it may tell what the mark is.
+            if let (Token::Text(text), true) = (token, held.about)
+                && let fit = text.floor_char_boundary(self.most.saturating_sub(held.text.len()))
+                && fit > 0
+            {
+                self.hold(&Token::Text(&text[..fit]), at, out);
+                self.token(Token::Text(&text[fit..]), at.after(&text[..fit]), out);
+                return true;
+            }
             self.give_up(out);
             return false;
         }

@@ -2,7 +2,6 @@
 //! question that ends it early. All templates of a prompt share one.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,14 +24,6 @@ const DEPTH: usize = 128;
 
 /// Steps after which the question is asked again whether to stop.
 const STEPS_A_QUESTION: u64 = 2_000;
-
-/// Steps of small charges after which the budget is looked up.
-const STEPS_A_LOOK: u64 = 256;
-
-thread_local! {
-    /// Steps of small charges on this thread since the budget was looked up. What is left of another rendering only asks earlier.
-    static SMALL: Cell<u64> = const { Cell::new(0) };
-}
 
 /// Message of the error of a rendering that was told to stop.
 const STOPPED: &str = "the rendering was stopped: it took too long, or nobody waits for it";
@@ -134,15 +125,8 @@ fn take(from: &AtomicU64, count: u64) -> bool {
 pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(), Error> {
     let steps = values.saturating_add(bytes / BYTES_A_STEP);
     state.consume_fuel(steps)?;
-    let small = SMALL.get().saturating_add(steps.max(1));
-    if steps < 16 && small < STEPS_A_LOOK {
-        SMALL.set(small);
-        return Ok(());
-    }
-    SMALL.set(0);
-    let steps = small;
     match Scope::find(state) {
-        Some(scope) if !scope.budget.goes_on(steps) => Err(stopped()),
+        Some(scope) if !scope.budget.goes_on(steps.max(1)) => Err(stopped()),
         _ => Ok(()),
     }
 }

@@ -62,7 +62,9 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
 
 /// The report on a key that stands twice in an object or in a list, in places of the text.
 pub(super) fn doubled(text: &str, limits: &Limits) -> Option<Report> {
-    let reports = text.starts_with(['[', '{']).then(|| json::find(text, limits).reports)?;
+    // The bound on findings is one of those that are listed, whatever comes before this one.
+    let limits = Limits { findings: limits.findings.max(1_000), ..limits.clone() };
+    let reports = text.starts_with(['[', '{']).then(|| json::find(text, &limits).reports)?;
     reports.into_iter().find(|report| report.doubt == Some(Doubt::DuplicateKey))
 }
 
