@@ -63,6 +63,8 @@ test("an upstream is tested, and nothing stays of that", async () => {
     await withPage(browser, studio, {}, async (page) => {
       await page.goto("/settings");
       await page.getByRole("button", { name: "Test the connection to demo" }).click();
+      // Its address, and no secret.
+      await page.getByRole("cell", { name: "demo", exact: true }).first().waitFor();
       await page.getByText(/First text after \d+ ms/).waitFor({ timeout: 40_000 });
     });
     const { data } = (await studio.request("GET", "/api/v1/conversations")) as { data: unknown[] };
@@ -90,6 +92,30 @@ test("a key is asked for, and one without the admin right sees less", async () =
       await page.getByText("this needs a key with the `admin` right").waitFor();
       await page.getByRole("button", { name: "Sign out" }).click();
       await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    });
+  });
+});
+
+test("limits of a key are changed, and taken away", async () => {
+  await withStudio({ key: KEY }, async (studio) => {
+    const { id } = (await studio.request("POST", "/api/v1/keys", { name: "ci", requests_per_minute: 5 })) as { id: string };
+    const limits = async () => {
+      const { data } = (await studio.request("GET", "/api/v1/keys")) as { data: Record<string, unknown>[] };
+      const found = data.find((key) => key["id"] === id);
+      return [found?.["requests_per_minute"], found?.["tokens_per_day"]];
+    };
+    await withPage(browser, studio, { allow: [/status of 401/] }, async (page) => {
+      await page.goto("/settings");
+      await page.getByLabel("Key", { exact: true }).fill(KEY);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("button", { name: "Change the key ci" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Requests a minute").fill("");
+      await dialog.getByLabel("Tokens a day").fill("700");
+      await assertAccessible(page);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("cell", { name: "700" }).waitFor();
+      assert.deepEqual(await limits(), [undefined, 700]);
     });
   });
 });

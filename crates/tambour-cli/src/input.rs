@@ -75,7 +75,7 @@ pub(crate) fn json(path: &Path) -> Result<Value> {
     })
 }
 
-/// What is wrong with JSON text, and its place.
+/// Describes the fault of JSON text, with its place.
 pub(crate) fn json_fault(bytes: &[u8], fault: &serde_json::Error) -> (String, Location) {
     (error::json_fault(fault), Location::of_json(&String::from_utf8_lossy(bytes), fault))
 }

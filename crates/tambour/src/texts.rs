@@ -107,7 +107,7 @@ pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -
     }
 }
 
-/// What a reader of JSON, YAML or TOML says of a value, in words of JSON instead of its own.
+/// Rewrites what a reader of JSON, YAML or TOML says of a value in words of JSON.
 #[must_use]
 pub fn in_words(said: &str) -> String {
     const WORDS: [(&str, &str); 13] = [

@@ -2600,7 +2600,7 @@ export interface components {
                 dropped: boolean;
                 index?: number;
                 /** @enum {string} */
-                kind: "block" | "lore" | "message" | "protocols";
+                kind: "block" | "lore" | "message" | "protocols" | "note";
                 number?: number;
                 priority: string;
                 role?: string;

@@ -35,7 +35,7 @@ struct Text {
     example: Option<usize>,
 }
 
-/// What makes two findings of a text the same.
+/// Key under which two findings of a text are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 struct Fault {
     rule: String,

@@ -47,7 +47,7 @@ impl Records {
         (records.count > 0).then_some(records)
     }
 
-    /// What to do about them.
+    /// Message that names their fields and what to do.
     pub(super) fn unread(&self) -> String {
         let records = counted(self.count, "record");
         match self.fields.first() {

@@ -43,7 +43,7 @@ fn records_without_a_field_are_no_reply() {
     let ran = run_in(&folder, &["check", "-"], "{\"choices\":[{}]}\n{\"choices\":[{}]}\n");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("share no field with text"), "{}", ran.stderr);
-    // What is a reply stays one: events of a model, one object, prose among objects.
+    // Replies stay replies: events of a model, one object, prose among objects.
     write(
         &folder,
         "jsonseq.jsonl",

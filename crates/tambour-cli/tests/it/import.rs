@@ -134,7 +134,7 @@ fn wrong_use_is_told() {
     // Without a context there are no variables.
     let ran = run(&["prompt", "render", &good], "");
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi  \n</note>\n"));
-    // What is wrong with a context is told of its file, by columns in characters.
+    // Faults of a context are told of its file, by columns in characters.
     for (context, code, said) in [
         ("{\"user\": 5}", 1, "w.json: `user` of a context is a name"),
         ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context is one of"),

@@ -219,7 +219,7 @@ pub(super) async fn change(
         }
         let stored = work.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored.ok_or_else(|| Problem::not_found("there is no such key"))?;
-        // What cannot be read limits a key to nothing, and a change of its name must not lift that.
+        // Limits that cannot be read limit a key to nothing, and a change of its name must not lift that.
         let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
         let mut limits = limits.map_err(|_| damaged())?.unwrap_or_default();
         if let Some(name) = change.name {
@@ -310,7 +310,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(answer.await?)))
 }
 
-/// What a stored key may do cannot be read.
+/// Error for a stored key whose limits cannot be read.
 fn damaged() -> Problem {
     let detail = "what this key may do cannot be read; remove it and make another one";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)

@@ -387,7 +387,7 @@ fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
         ("column?", json!({"type": ["integer", "null"]})),
     ]);
     let part = object(&[
-        ("kind", json!({"type": "string", "enum": ["block", "lore", "message", "protocols"]})),
+        ("kind", json!({"type": "string", "enum": ["block", "lore", "message", "protocols", "note"]})),
         ("number?", number.clone()),
         ("tag?", text.clone()),
         ("title?", text.clone()),

@@ -27,7 +27,7 @@ const PAGE: usize = 2 << 20;
 /// Characters that are shown around the text.
 const AROUND: usize = 60;
 
-/// What was asked for and what came, as far as it is text.
+/// Texts of a message that are searched: the request and the answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {

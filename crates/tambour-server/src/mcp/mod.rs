@@ -135,7 +135,7 @@ impl Servers {
         self.by_name.get(server).is_some_and(|server| server.is_known())
     }
 
-    /// How it stands with each server, by name.
+    /// State of the connection to each server, by name.
     pub(crate) fn states(&self) -> Vec<Value> {
         let state = |(name, server): (&String, &Arc<Server>)| {
             let (state, error) = server.state();

@@ -105,7 +105,7 @@ impl Server {
         &self.shared.given
     }
 
-    /// How it stands with the connection: `connected`, `connecting` or `failed`, and the reason of the last.
+    /// State of the connection: `connected`, `connecting` or `failed`, and the reason of the last.
     pub(super) fn state(&self) -> (&'static str, Option<String>) {
         match &*self.shared.state.borrow() {
             State::Up(up) if !up.peer.is_transport_closed() => ("connected", None),

@@ -210,7 +210,7 @@ impl Upstream {
         }
     }
 
-    /// Whether it is asked with a key.
+    /// Tells whether it is asked with a key.
     pub(crate) fn has_key(&self) -> bool {
         matches!(&self.source, Source::Service(service) if service.has_key())
     }

@@ -43,7 +43,7 @@ impl Service {
         Ok(Service { kind, client, model, key, timeouts })
     }
 
-    /// Whether it is asked with a key.
+    /// Tells whether it is asked with a key.
     pub(super) fn has_key(&self) -> bool {
         self.key.is_some()
     }

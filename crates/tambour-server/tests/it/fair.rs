@@ -155,7 +155,7 @@ async fn a_rendering_whose_client_has_gone_ends() {
     let heavy =
         skein("{% for a in range(100000) %}{{ (a|string ~ '.' ~ a)|replace('1', '2')|title }}{% endfor %}");
     let light = skein("{{ 1 + 1 }}");
-    // How long one runs that somebody waits for: up to its bound.
+    // Time of one that somebody waits for: up to its bound.
     let begun = Instant::now();
     let (status, answer) = with_key(&server, "none", "post", RENDER, &heavy).await;
     let bound = begun.elapsed();

@@ -277,7 +277,7 @@ fn die_in_sync(point: &'static str) {
             WRITING.store(true, Ordering::SeqCst);
             wait_for(&OVER);
         }
-        // What is in the database is durable, and may be seen.
+        // Entries of the database are durable, and may be seen.
         "database.before" if DIES.load(Ordering::SeqCst) => tokio::task::block_in_place(|| wait_for(&SEEN)),
         _ => {}
     }

@@ -214,7 +214,7 @@ async fn limits_of_a_key_change_while_it_is_used() {
     assert_eq!(one.json["aliases"], json!(["sums"]));
     server.key(Some(&secret));
     assert_eq!(asked(&server).await.problem(), "model_forbidden");
-    // What was changed is stored.
+    // Changes are stored.
     server.key(None);
     let folder = server.stopped().await;
     let mut config = crate::server::config(&folder);

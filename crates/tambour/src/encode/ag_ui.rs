@@ -18,7 +18,7 @@ pub struct Run {
     pub run: String,
     /// The state before it, if anything was said of it yet.
     pub state: Option<Value>,
-    /// What of the client's state was refused, each with its path and reason.
+    /// Members of the client's state that were refused, each with its path and reason.
     pub refused: Vec<Value>,
 }
 

@@ -177,7 +177,7 @@ pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     Some(WORDS.contains(&word) || verb)
 }
 
-/// Whether a text begins with words for the tag before it. `None` while more must come.
+/// Tells whether a text begins with words for the tag before it; `None` while more must come.
 #[must_use]
 pub fn points(text: &str, end: bool) -> Option<bool> {
     if POINTERS.iter().any(|words| text.starts_with(words)) {

@@ -1,4 +1,4 @@
-import { App, Button, Table } from "antd";
+import { App, Button, Space, Table } from "antd";
 import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
@@ -11,6 +11,7 @@ import { Section } from "../../components/Section.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
+import { EditKey } from "./EditKey.tsx";
 import { NewKey } from "./NewKey.tsx";
 
 type Key = Schemas["Key"];
@@ -22,6 +23,7 @@ export function KeysSection() {
   const format = useFormat();
   const { message, modal } = App.useApp();
   const [making, setMaking] = useState(false);
+  const [editing, setEditing] = useState<Key | null>(null);
   const { data, error, reload } = useResource("keys", (signal) => everyKey(signal));
   const limit = (value: number | undefined) => (value === undefined ? t("unlimited") : format.number(value));
 
@@ -80,23 +82,38 @@ export function KeysSection() {
               },
               { title: t("created"), dataIndex: "created", render: (time: string) => format.time(time) },
               {
-                title: t("remove"),
-                key: "remove",
+                title: t("actions"),
+                key: "actions",
                 render: (_, key) => (
-                  <Button
-                    size="small"
-                    danger
-                    aria-label={t("removeKeyOf", { name: key.name })}
-                    onClick={() => remove(key)}
-                  >
-                    {t("remove")}
-                  </Button>
+                  <Space>
+                    <Button size="small" aria-label={t("changeKeyOf", { name: key.name })} onClick={() => setEditing(key)}>
+                      {t("change")}
+                    </Button>
+                    <Button
+                      size="small"
+                      danger
+                      aria-label={t("removeKeyOf", { name: key.name })}
+                      onClick={() => remove(key)}
+                    >
+                      {t("remove")}
+                    </Button>
+                  </Space>
                 ),
               },
             ]}
           />
         )}
       </Content>
+      {editing !== null && (
+        <EditKey
+          key={editing.id}
+          of={editing}
+          onClose={(changed) => {
+            setEditing(null);
+            if (changed) reload();
+          }}
+        />
+      )}
       <NewKey
         open={making}
         first={data?.length === 0}

@@ -1,4 +1,4 @@
-import { Alert, Form, Input, InputNumber, Modal, Select, Typography } from "antd";
+import { Alert, Form, Input, Modal, Select, Typography } from "antd";
 import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
@@ -6,6 +6,7 @@ import { type Schemas } from "../../api/types.ts";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
+import { LimitFields } from "./LimitFields.tsx";
 
 type Values = Pick<Schemas["NewKey"], "name" | "owner" | "rights" | "requests_per_minute" | "tokens_per_day" | "aliases">;
 
@@ -87,15 +88,7 @@ export function NewKey({ open, first, onClose }: NewKeyProps) {
           <Form.Item name="owner" label={t("owner")} extra={t("ownerHint")}>
             <Input />
           </Form.Item>
-          <Form.Item name="requests_per_minute" label={t("perMinute")}>
-            <InputNumber min={1} precision={0} style={{ width: "100%" }} placeholder={t("unlimited")} />
-          </Form.Item>
-          <Form.Item name="tokens_per_day" label={t("perDay")}>
-            <InputNumber min={1} precision={0} style={{ width: "100%" }} placeholder={t("unlimited")} />
-          </Form.Item>
-          <Form.Item name="aliases" label={t("keyAliases")}>
-            <Select mode="tags" open={false} placeholder={t("unlimited")} />
-          </Form.Item>
+          <LimitFields />
           {failure !== null && <Alert type="error" showIcon role="alert" title={failure} />}
         </Form>
       ) : (

@@ -24,7 +24,7 @@ export function Component() {
       {data !== null && (
         <>
           <OutputForm key={data.version} settings={data} onSaved={replace} onReload={reload} />
-          <UpstreamsSection settings={data} />
+          <UpstreamsSection />
           <KeysSection />
           <ToolsSections />
           <Section title={t("limits")} hint={t("limitsHint")}>

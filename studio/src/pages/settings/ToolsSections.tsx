@@ -3,7 +3,6 @@ import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
-import { KeyValue } from "../../components/KeyValue.tsx";
 import { Content } from "../../components/Page.tsx";
 import { ScrollBox } from "../../components/ScrollBox.tsx";
 import { Section } from "../../components/Section.tsx";
@@ -12,24 +11,20 @@ import { useText } from "../../i18n/useText.ts";
 
 type Tool = Schemas["Tool"];
 
-/** A field of what runs a tool. */
-const executorOf = (tool: Tool, name: "kind" | "server"): string => {
-  const value = (tool.executor as Readonly<Record<string, unknown>>)[name];
-  return typeof value === "string" ? value : "";
+type McpServer = Schemas["McpServers"]["data"][number];
+
+/** How a tool is run. */
+const executorOf = (tool: Tool): string => {
+  const { kind } = tool.executor as { kind?: unknown };
+  return typeof kind === "string" ? kind : "";
 };
 
-/** Tools of the registry, and those among them that come from MCP servers. */
+/** Tools of the registry, and MCP servers with theirs. */
 export function ToolsSections() {
   const t = useText(texts);
   const { data, error, reload } = useResource("tools", (signal) =>
     api.get("/api/v1/tools", { query: { limit: 100 }, signal }).then((answer) => answer.data.data),
   );
-  const servers = new Map<string, string[]>();
-  for (const tool of data ?? []) {
-    if (executorOf(tool, "kind") !== "mcp") continue;
-    const server = executorOf(tool, "server");
-    servers.set(server, [...(servers.get(server) ?? []), tool.name]);
-  }
   return (
     <>
       <Section title={t("tools")} hint={t("toolsHint")}>
@@ -45,7 +40,7 @@ export function ToolsSections() {
               dataSource={data ?? []}
               columns={[
                 { title: t("name"), dataIndex: "name" },
-                { title: t("executor"), key: "executor", render: (_, tool) => executorOf(tool, "kind") },
+                { title: t("executor"), key: "executor", render: (_, tool) => executorOf(tool) },
                 {
                   title: t("confirmation"),
                   dataIndex: "confirm",
@@ -57,18 +52,51 @@ export function ToolsSections() {
           )}
         </Content>
       </Section>
-      <Section title={t("mcp")} hint={t("mcpHint")}>
-        {servers.size === 0 ? (
+      <McpSection />
+    </>
+  );
+}
+
+/** MCP servers with what became of their connections; only an admin sees them. */
+function McpSection() {
+  const t = useText(texts);
+  const { data, error, reload } = useResource("mcp", (signal) =>
+    api.get("/api/v1/mcp", { signal }).then((answer) => answer.data.data),
+  );
+  if (error?.status === 403) return null;
+  const states = { connected: t("connected"), connecting: t("connecting"), failed: t("failed") };
+  return (
+    <Section title={t("mcp")} hint={t("mcpHint")}>
+      <Content loading={data === null} error={error} onRetry={reload}>
+        {data?.length === 0 ? (
           t("noMcp")
         ) : (
-          <KeyValue
-            items={[...servers].map(([server, names]) => [
-              server,
-              names.map((name) => <Tag key={name}>{name}</Tag>),
-            ])}
+          <Table<McpServer>
+            size="small"
+            rowKey="name"
+            pagination={false}
+            scroll={{ x: "max-content" }}
+            dataSource={data ?? []}
+            columns={[
+              { title: t("name"), dataIndex: "name" },
+              {
+                title: t("state"),
+                dataIndex: "state",
+                render: (state: McpServer["state"], server) => (
+                  <>
+                    <Tag>{states[state]}</Tag> {server.error}
+                  </>
+                ),
+              },
+              {
+                title: t("tools"),
+                dataIndex: "tools",
+                render: (names: string[]) => names.map((name) => <Tag key={name}>{name}</Tag>),
+              },
+            ]}
           />
         )}
-      </Section>
-    </>
+      </Content>
+    </Section>
   );
 }

@@ -1,75 +1,97 @@
 import { Button, Space, Table, Tag } from "antd";
 import { useState } from "react";
 import { api } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
+import { Content } from "../../components/Page.tsx";
 import { Section } from "../../components/Section.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
-import { testUpstream } from "./testUpstream.ts";
 
-type Settings = Schemas["Settings"];
+type Upstream = Schemas["Upstreams"]["data"][number];
+type Alias = Schemas["Upstreams"]["aliases"][number];
 
-/** Upstreams with a test of their connection, and aliases. */
-export function UpstreamsSection({ settings }: { settings: Settings }) {
+/** Upstreams with a test of their connection, and aliases; only an admin sees them. */
+export function UpstreamsSection() {
   const t = useText(texts);
-  const { data: models } = useResource("models", (signal) =>
-    api.get("/v1/models", { signal }).then(({ data }) => namesOf(data)),
+  const { data, error, reload } = useResource("upstreams", (signal) =>
+    api.get("/api/v1/upstreams", { signal }).then((answer) => answer.data),
   );
-  const known = new Set(settings.upstreams.map(({ name }) => name));
-  const aliases = (models ?? []).filter((name) => !known.has(name.split("/")[0] ?? name));
+  if (error?.status === 403) {
+    return (
+      <Section title={t("upstreams")}>
+        <p style={{ margin: 0, color: "var(--muted)" }}>{t("adminOnly")}</p>
+      </Section>
+    );
+  }
   return (
     <>
       <Section title={t("upstreams")} hint={t("upstreamsHint")}>
-        <Table
-          size="small"
-          rowKey="name"
-          pagination={false}
-          scroll={{ x: "max-content" }}
-          dataSource={settings.upstreams}
-          columns={[
-            {
-              title: t("name"),
-              dataIndex: "name",
-              render: (name: string) => (
-                <Space>
-                  {name}
-                  {name === settings.default_upstream && <Tag>{t("isDefault")}</Tag>}
-                </Space>
-              ),
-            },
-            { title: t("kind"), dataIndex: "kind" },
-            { title: t("model"), dataIndex: "model", render: (model: string | null) => model ?? "–" },
-            { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
-          ]}
-        />
+        <Content loading={data === null} error={error} onRetry={reload}>
+          <Table<Upstream>
+            size="small"
+            rowKey="name"
+            pagination={false}
+            scroll={{ x: "max-content" }}
+            dataSource={data?.data ?? []}
+            columns={[
+              {
+                title: t("name"),
+                dataIndex: "name",
+                render: (name: string, upstream) => (
+                  <Space>
+                    {name}
+                    {upstream.default && <Tag>{t("isDefault")}</Tag>}
+                    {upstream.resting && <Tag title={t("restingHint")}>{t("resting")}</Tag>}
+                  </Space>
+                ),
+              },
+              { title: t("kind"), dataIndex: "kind" },
+              { title: t("address"), dataIndex: "url", render: (url: string) => (url === "" ? "–" : <code>{url}</code>) },
+              { title: t("model"), dataIndex: "model", render: (model: string | null) => model ?? "–" },
+              { title: t("key"), key: "key", render: (_, upstream) => keyOf(upstream) ?? t("noKey") },
+              { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
+            ]}
+          />
+        </Content>
       </Section>
       <Section title={t("aliases")} hint={t("aliasesHint")}>
-        {aliases.length === 0 ? (
+        {data?.aliases.length === 0 ? (
           t("noAliases")
         ) : (
-          <Space wrap>
-            {aliases.map((name) => (
-              <Tag key={name}>{name}</Tag>
-            ))}
-          </Space>
+          <Table<Alias>
+            size="small"
+            rowKey="name"
+            pagination={false}
+            scroll={{ x: "max-content" }}
+            dataSource={data?.aliases ?? []}
+            columns={[
+              { title: t("name"), dataIndex: "name" },
+              { title: t("upstream"), dataIndex: "upstream", render: (name: string | null) => name ?? "–" },
+              { title: t("model"), dataIndex: "model", render: (model?: string) => model ?? "–" },
+              { title: t("dialect"), dataIndex: "dialect", render: (dialect?: string) => dialect ?? "–" },
+              { title: t("prompt"), dataIndex: "has_prompt", render: (has: boolean) => t(has ? "yes" : "no") },
+              { title: t("fallbacks"), dataIndex: "fallback", render: (names: string[]) => names.join(", ") || "–" },
+            ]}
+          />
         )}
       </Section>
     </>
   );
 }
 
-/** Ids of the models that clients of OpenAI are shown. */
-function namesOf(list: Record<string, unknown>): string[] {
-  const { data } = list;
-  if (!Array.isArray(data)) return [];
-  return data.flatMap((model: unknown) =>
-    typeof model === "object" && model !== null && "id" in model && typeof model.id === "string" ? [model.id] : [],
-  );
+/** The masked key, and where it comes from. */
+function keyOf({ key, key_env: variable, key_file: file }: Upstream): string | null {
+  const from = variable ?? file;
+  if (key === null) return from;
+  return from === null ? key : `${key} (${from})`;
 }
 
 function Test({ name }: { name: string }) {
   const t = useText(texts);
+  const { line } = useProblemText();
   const { number } = useFormat();
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<string | null>(null);
@@ -77,9 +99,16 @@ function Test({ name }: { name: string }) {
   async function run(): Promise<void> {
     setBusy(true);
     setOutcome(null);
-    const result = await testUpstream(name);
-    setOutcome(result.ok ? t("testFine", { ms: number(result.ms) }) : t("testFailed", { reason: result.reason }));
-    setBusy(false);
+    try {
+      const { data } = await api.post("/api/v1/upstreams/{name}/test", undefined, { path: { name } });
+      const { ok, elapsed_ms: ms, error } = data;
+      setOutcome(ok ? t("testFine", { ms: number(ms) }) : t("testFailed", { reason: error?.message ?? "" }));
+    } catch (caught) {
+      if (!(caught instanceof ApiError)) throw caught;
+      setOutcome(t("testFailed", { reason: line(caught) }));
+    } finally {
+      setBusy(false);
+    }
   }
 
   return (

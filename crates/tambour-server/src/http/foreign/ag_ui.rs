@@ -95,7 +95,7 @@ fn with_vast_numbers(bytes: &[u8]) -> Option<Map<String, Value>> {
     fields.into_iter().map(read).collect()
 }
 
-/// What was refused, with its path and reason.
+/// A refused member, with its path and reason.
 fn told(applied: &Applied) -> Vec<Value> {
     let refused = applied.results.iter().filter(|result| !result.ok);
     let told = |result: &OpResult| {

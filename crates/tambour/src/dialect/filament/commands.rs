@@ -203,7 +203,7 @@ impl Commands {
         }
     }
 
-    /// What is wrong with the first one that is refused, from an index on, where the block has `before` others.
+    /// Reports the first operation that is refused, from an index on, where the block has `before` others.
     fn report(&self, (from, before): (usize, usize), name: &str, place: Place, end: usize) -> Option<Report> {
         let wrong = |one: &Operation| one.refusal().is_some() && one.command().is_none();
         let at = from + self.operations[from..].iter().position(wrong)?;

@@ -127,7 +127,7 @@ fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     })
 }
 
-/// Whether a text by itself is that value.
+/// Tells whether a text by itself is that value.
 fn is_read_as(text: &str, value: &Value, limits: &Limits) -> bool {
     match json::strict(text, limits) {
         Ok(read) => read == *value,

@@ -328,7 +328,7 @@ impl Listed<'_> {
     fn certain(&mut self, operation: Operation, object: bool) -> Operation {
         self.number += 1;
         let operation = self.checked(operation, object);
-        // What the state decides is told by its result.
+        // Faults that the state decides on are told by its results.
         let report = operation.report(self.block.at, self.block.end());
         if let Some(report) = report.filter(|_| operation.command().is_none()) {
             let report = items::about(self.number, &operation, report);

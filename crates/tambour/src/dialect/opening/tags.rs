@@ -104,9 +104,9 @@ struct Tags<'a> {
     /// with prose before it, it is an example.
     began: bool,
     example: bool,
-    /// Whether prose stands before it.
+    /// True where prose stands before it.
     introduced: bool,
-    /// Whether an answer has ended, and whether prose has come behind its end.
+    /// True once an answer has ended, and once prose has come behind its end.
     answered: bool,
     prose_behind: bool,
     /// Whether `</thinking>` has come behind it.

@@ -29,11 +29,11 @@ pub(super) struct Leading {
 /// What begins a text of some templates.
 pub(super) const BEGIN: &str = "<s>";
 
-/// What begins a message in other templates, if the word of the model stands behind it.
+/// Marks that begin a message in other templates, if the word of the model stands behind them.
 pub(super) const TURN: &str = "<start_of_turn>";
 const MODEL: &str = "model";
 
-/// Whether a message of the model begins with this text. `None` while more must come.
+/// Tells whether a message of the model begins with this text; `None` while more must come.
 fn begins_turn(behind: &str, end: bool) -> Option<bool> {
     match behind.strip_prefix(MODEL) {
         Some("") => end.then_some(true),

@@ -17,7 +17,7 @@ use crate::finding::clip;
 pub struct Activation {
     /// Indexes of the active entries in the book, as they stand there.
     pub active: Vec<usize>,
-    /// What woke each of them, in the same order.
+    /// Cause of each of them, in the same order.
     pub woken: Vec<Wake>,
     /// Where they go.
     pub slots: Slots,
@@ -76,7 +76,7 @@ pub enum Wake {
     },
 }
 
-/// What is read for keys.
+/// Kinds of text that are read for keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyText {
@@ -181,7 +181,7 @@ struct Run<'a> {
     level: u32,
     timed: Timed,
     active: Vec<usize>,
-    /// What woke the entries that were found.
+    /// Causes of the entries that were found.
     causes: BTreeMap<usize, Wake>,
     /// Entries that are not looked at again.
     settled: BTreeSet<usize>,

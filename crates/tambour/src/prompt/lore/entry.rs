@@ -10,7 +10,7 @@ use crate::finding::clip;
 pub struct Entry {
     /// Its name in the book; what it did in earlier turns is remembered under it.
     pub id: String,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// Words one of which must occur; `/…/flags` is a regular expression.
     pub keys: Vec<String>,

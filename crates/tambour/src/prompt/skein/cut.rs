@@ -22,7 +22,7 @@ pub enum What {
     Lore {
         /// The number of its block, from 1.
         number: usize,
-        /// What people call it.
+        /// Its title.
         title: String,
         /// Its place among others.
         #[serde(skip)]

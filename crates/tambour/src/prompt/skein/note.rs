@@ -18,10 +18,10 @@ const DEPTH: usize = 4;
 /// The parts of the note and where they go.
 #[derive(Debug, Default)]
 pub(super) struct Note {
-    /// What the slots above and below print.
+    /// Texts that the slots above and below print.
     pub(super) above: String,
     pub(super) below: String,
-    /// What stands among the messages, how many of them behind it, and whose message it is.
+    /// Text that stands among the messages, how many of them come behind it, and whose message it is.
     pub(super) among: String,
     pub(super) depth: usize,
     pub(super) role: Role,
@@ -31,7 +31,7 @@ pub(super) struct Note {
 const PARTS: [(&str, Position); 2] =
     [("anchor_before", Position::NoteTop), ("anchor_after", Position::NoteBottom)];
 
-/// Whether a context has such a part with macros in it.
+/// Tells whether a context has such a part with macros in it.
 pub(super) fn has_macros(values: &Map<String, Value>) -> bool {
     let text = |key: &str| values.get(key).and_then(Value::as_str).unwrap_or_default();
     PARTS.iter().any(|(key, _)| text(key).contains("{{") || text(key).contains('<'))
@@ -94,7 +94,7 @@ impl Note {
 }
 
 impl Skein {
-    /// Whether a template of a block that is there, or a text of user or character, names a variable.
+    /// Tells whether a template of a block that is there, or a text of user or character, names a variable.
     fn prints(&self, variable: &str, values: &Map<String, Value>, active: &Active) -> bool {
         fn any(value: &Value, names: &dyn Fn(&str) -> bool) -> bool {
             match value {

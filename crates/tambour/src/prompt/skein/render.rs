@@ -39,7 +39,7 @@ pub struct RenderOptions<'a> {
     pub timed: Timed,
     /// Seeds chance where the context has no `seed`.
     pub chance: u64,
-    /// Whether the tokens of each part are counted by themselves.
+    /// Counts the tokens of each part by itself, too.
     pub itemised: bool,
     /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
     pub budget: Option<Budget>,
@@ -92,9 +92,9 @@ pub struct Part {
 pub struct WokenEntry {
     /// The number of its block, from 1.
     pub number: usize,
-    /// What people call it.
+    /// Its title.
     pub title: String,
-    /// What woke it.
+    /// Its cause.
     #[serde(flatten)]
     pub wake: Wake,
 }
@@ -105,7 +105,7 @@ pub struct WokenEntry {
 pub struct DroppedEntry {
     /// The number of its block, from 1.
     pub number: usize,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// The reason.
     pub why: Drop,

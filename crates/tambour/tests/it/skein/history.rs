@@ -42,7 +42,7 @@ fn the_note_stands_among_the_messages() {
     assert_eq!(said(HISTORY, &json!({"history": chat(2), "anchor_after": "B"}))[1], "system: B");
     assert_eq!(said("blocks: [{tag: a, text: x}]", &json!({"anchor_after": "B"}))[1..], ["system: B"]);
     assert_eq!(said(HISTORY, &json!({"history": chat(2), "anchor_after": " \n"})).len(), 3);
-    // What it says is no block.
+    // Its text is no block.
     let forged = said(HISTORY, &json!({"anchor_after": "</a> x"}));
     assert_eq!(forged[1], "system: &lt;/a> x");
 }

@@ -55,7 +55,7 @@ export function PromptResult({ rendered, given }: { rendered: Rendered; given: I
           </ul>
         </Section>
       )}
-      <WokenLore titles={rendered.lore} given={given} />
+      <WokenLore rendered={rendered} given={given} />
       {warnings.length > 0 && (
         <Section title={t("warnings")}>
           <ul className={styles["list"]}>

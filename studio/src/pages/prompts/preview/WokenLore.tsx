@@ -5,14 +5,18 @@ import { Section } from "../../../components/Section.tsx";
 import { preview } from "../../../i18n/texts/preview.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { type LoreEntry } from "../imports/lore.ts";
-import { type Cause, causeOf, splitByTitle } from "./loreKeys.ts";
-import { type Ingredients } from "./renderPrompt.ts";
+import { asleepOf } from "./asleep.ts";
+import { type Ingredients, type Rendered } from "./renderPrompt.ts";
 import styles from "./WokenLore.module.css";
 
-/** World info that is in the prompt, and why, as far as it can be told. */
-export function WokenLore({ titles, given }: { titles: readonly string[]; given: Ingredients }) {
+type Woken = Rendered["lore_woken"][number];
+type Unused = Rendered["lore_dropped"][number];
+
+/** World info that is in the prompt and what woke it, what was found and is not there, and the rest of the files. */
+export function WokenLore({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
   const t = useText(preview);
   const { card, books } = given;
+  const { lore_woken: woken, lore_dropped: unused } = rendered;
   const entries = useResource(`lore ${card ?? ""} ${books.join(" ")}`, async (signal) => {
     const found: LoreEntry[] = [];
     if (card !== null) {
@@ -25,19 +29,28 @@ export function WokenLore({ titles, given }: { titles: readonly string[]; given:
     }
     return found;
   });
-  const { woken, asleep } = splitByTitle(entries.data ?? [], titles);
-  const texts = given.history.map(({ content }) => content);
+  const asleep = asleepOf(entries.data ?? [], [...woken, ...unused].map(({ title }) => title));
   return (
-    <Section title={t("lore")} hint={titles.length === 0 ? undefined : t("loreHint")}>
-      {titles.length === 0 && <p className={styles["hint"]}>{t("loreNone")}</p>}
+    <Section title={t("lore")}>
+      {woken.length === 0 && <p className={styles["hint"]}>{t("loreNone")}</p>}
       <ul className={styles["list"]}>
-        {woken.map(({ title, entry }, index) => (
+        {woken.map((one, index) => (
           <li key={index} className={styles["entry"]}>
             <BulbOutlined className={styles["icon"] ?? ""} aria-hidden="true" />
             <span className={styles["words"]}>
-              <strong>{title}</strong>{" "}
+              <strong>{one.title}</strong>{" "}
               <span className={styles["hint"]}>
-                {entry === null ? t("byUnknown") : <CauseText cause={causeOf(entry, texts)} />}
+                <CauseText woken={one} />
+              </span>
+            </span>
+          </li>
+        ))}
+        {unused.map((one, index) => (
+          <li key={`unused ${index}`} className={styles["entry"]}>
+            <span className={styles["words"]}>
+              {one.title}{" "}
+              <span className={styles["hint"]}>
+                <UnusedText unused={one} />
               </span>
             </span>
           </li>
@@ -61,14 +74,30 @@ export function WokenLore({ titles, given }: { titles: readonly string[]; given:
   );
 }
 
-function CauseText({ cause }: { cause: Cause }) {
+function CauseText({ woken }: { woken: Woken }) {
   const t = useText(preview);
-  switch (cause.kind) {
+  const { by, key = "", found_in: where } = woken;
+  const places = { messages: t("inMessages"), persons: t("inPersons"), others: t("inOthers"), entries: t("inEntries") };
+  switch (by) {
     case "constant":
       return t("byConstant");
-    case "keys":
-      return t("byKey", { key: cause.keys.join(", ") });
-    case "other":
-      return t("byOther");
+    case "sticky":
+      return t("bySticky");
+    case "forced":
+      return t("byForced");
+    case "key":
+      return where === undefined ? t("byExpression", { key }) : t("byKey", { key, place: places[where] });
+  }
+}
+
+function UnusedText({ unused }: { unused: Unused }) {
+  const t = useText(preview);
+  switch (unused.why) {
+    case "probability":
+      return t("notByChance");
+    case "group":
+      return t("notInGroup");
+    case "budget":
+      return t("notInBudget");
   }
 }

@@ -35,7 +35,7 @@ struct DoubtfulEnd {
     remark: bool,
 }
 
-/// What a mark that closes a thought within the open one is if it does.
+/// Meaning of a mark that closes a thought within the open one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InnerEnd {
     /// Its opening mark began a phase.

@@ -1,0 +1,22 @@
+import { Form, InputNumber, Select } from "antd";
+import { settings as texts } from "../../i18n/texts/settings.ts";
+import { useText } from "../../i18n/useText.ts";
+
+/** Limits of a key within its form; an empty one is none. */
+export function LimitFields() {
+  const t = useText(texts);
+  const count = <InputNumber min={1} precision={0} style={{ width: "100%" }} placeholder={t("unlimited")} />;
+  return (
+    <>
+      <Form.Item name="requests_per_minute" label={t("perMinute")}>
+        {count}
+      </Form.Item>
+      <Form.Item name="tokens_per_day" label={t("perDay")}>
+        {count}
+      </Form.Item>
+      <Form.Item name="aliases" label={t("keyAliases")}>
+        <Select mode="tags" open={false} placeholder={t("unlimited")} />
+      </Form.Item>
+    </>
+  );
+}
