@@ -84,7 +84,7 @@ test("a key is asked for, and one without the admin right sees less", async () =
       await assertAccessible(page);
       await page.getByLabel("Key", { exact: true }).fill(made.key);
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("Only a key with the admin right can see and change these.").waitFor();
+      await page.getByText("Only a key with the admin right can see and change these.").first().waitFor();
       await settled(page);
       assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), made.key), false);
       await page.getByLabel("Fallback text").fill("mine");
