@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { type Browser, type Page } from "playwright-core";
+import { parse } from "yaml";
 import { cutting } from "./run/cutting.ts";
 import { beginDialogue, say, SCRIPT, storeScript } from "./run/kit.ts";
 import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
@@ -163,12 +164,15 @@ test("a run is saved as a test, and replayed by the studio and by the program", 
         ]);
         const saved = join(folder, "abc.test.yaml");
         await file.saveAs(saved);
-        writeFileSync(join(folder, "script.yaml"), SCRIPT);
+        // The script is named as it is stored.
+        const { script: named } = parse(readFileSync(saved, "utf8")) as { script: string };
+        assert.match(named, /\.yaml$/);
+        writeFileSync(join(folder, named), SCRIPT);
         const { stdout } = await command(BINARY, ["run", "--test", saved]);
         assert.match(stdout, /: 2 turns as expected\n$/);
         // The same script with another threshold ends otherwise.
         const harder = SCRIPT.replace("max_rounds: 5", "max_rounds: 5, exit_criteria: {understanding_threshold: 99, expressed_threshold: null}");
-        writeFileSync(join(folder, "script.yaml"), harder);
+        writeFileSync(join(folder, named), harder);
         const report = join(folder, "report.xml");
         await assert.rejects(command(BINARY, ["run", "--test", saved, "--junit", report]), { code: 1 });
         assert.match(readFileSync(report, "utf8"), /<failure type="difference"/);
