@@ -2134,7 +2134,7 @@ export interface components {
             rights: "admin" | "plain";
             tokens_per_day?: number;
         };
-        /** @description What is asked of `PATCH /api/v1/keys/{id}`: what is absent stays, `null` takes a limit away. */
+        /** @description Changes by `PATCH /api/v1/keys/{id}`: a field that is absent stays, `null` takes a limit away. */
         KeyChange: {
             /** @description The aliases that it may ask, by the routes of other protocols and no other way. */
             aliases?: string[] | null;

@@ -142,7 +142,7 @@ trait Report {
     fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()>;
 }
 
-/// What a report may end with.
+/// Parts that a report may end with.
 #[derive(Default)]
 struct End {
     summary: Option<Summary>,

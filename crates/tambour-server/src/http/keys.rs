@@ -180,7 +180,7 @@ pub(crate) struct NewKey {
     aliases: Option<Vec<String>>,
 }
 
-/// What is asked of `PATCH /api/v1/keys/{id}`: what is absent stays, `null` takes a limit away.
+/// Changes by `PATCH /api/v1/keys/{id}`: a field that is absent stays, `null` takes a limit away.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyChange {

@@ -64,7 +64,7 @@ fn tower(word: &str, levels: usize) -> Value {
 /// Bytes that a check may have at once.
 const MEMORY: u64 = 16 << 20;
 
-/// What is wrong with a value, told within the bound of memory.
+/// Faults of a value, told within the bound of memory.
 fn measured(schema: &Schema, value: &Value) -> Vec<Mismatch> {
     let mut wrong = Vec::new();
     let memory = allocation_counter::measure(|| wrong = schema.check(value, 8));

@@ -1,4 +1,4 @@
-import { Alert, Form, Input, Modal } from "antd";
+import { Alert, Form, Modal } from "antd";
 import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
@@ -6,7 +6,7 @@ import { type Schemas } from "../../api/types.ts";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
-import { LimitFields } from "./LimitFields.tsx";
+import { LimitFields, NameField } from "./KeyFields.tsx";
 
 type Key = Schemas["Key"];
 type Values = Pick<Key, "name"> & { requests_per_minute?: number | null; tokens_per_day?: number | null; aliases?: string[] };
@@ -56,13 +56,7 @@ export function EditKey({ of, onClose }: { of: Key; onClose: (changed: boolean) 
         initialValues={{ name, requests_per_minute: requests, tokens_per_day: tokens, aliases }}
         onFinish={(values) => void save(values)}
       >
-        <Form.Item
-          name="name"
-          label={t("keyName")}
-          rules={[{ required: true, whitespace: true, message: t("keyNameRequired") }]}
-        >
-          <Input />
-        </Form.Item>
+        <NameField />
         <LimitFields />
         {failure !== null && <Alert type="error" showIcon role="alert" title={failure} />}
       </Form>

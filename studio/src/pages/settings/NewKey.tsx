@@ -6,7 +6,7 @@ import { type Schemas } from "../../api/types.ts";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
-import { LimitFields } from "./LimitFields.tsx";
+import { LimitFields, NameField } from "./KeyFields.tsx";
 
 type Values = Pick<Schemas["NewKey"], "name" | "owner" | "rights" | "requests_per_minute" | "tokens_per_day" | "aliases">;
 
@@ -75,13 +75,7 @@ export function NewKey({ open, first, onClose }: NewKeyProps) {
           initialValues={{ rights: first ? "admin" : "plain" }}
           onFinish={(values) => void make(values)}
         >
-          <Form.Item
-            name="name"
-            label={t("keyName")}
-            rules={[{ required: true, whitespace: true, message: t("keyNameRequired") }]}
-          >
-            <Input />
-          </Form.Item>
+          <NameField />
           <Form.Item name="rights" label={t("rights")}>
             <Select options={(["plain", "admin"] as const).map((value) => ({ value, label: t(value) }))} />
           </Form.Item>

@@ -165,7 +165,7 @@ impl Engine {
         Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
     }
 
-    /// What happens when a template asks for what is not there.
+    /// Handling of variables that are not there.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.0.mode

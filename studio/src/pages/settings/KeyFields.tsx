@@ -1,6 +1,20 @@
-import { Form, InputNumber, Select } from "antd";
+import { Form, Input, InputNumber, Select } from "antd";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
+
+/** Name of a key within its form. */
+export function NameField() {
+  const t = useText(texts);
+  return (
+    <Form.Item
+      name="name"
+      label={t("keyName")}
+      rules={[{ required: true, whitespace: true, message: t("keyNameRequired") }]}
+    >
+      <Input />
+    </Form.Item>
+  );
+}
 
 /** Limits of a key within its form; an empty one is none. */
 export function LimitFields() {
