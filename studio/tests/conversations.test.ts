@@ -90,7 +90,7 @@ test("conversations are searched, and deleted when that was confirmed", async ()
     const list = page.getByRole("list", { name: "Conversations" });
     await list.getByText("Talk 119 of many").waitFor();
     // Beyond the first page of the listing.
-    await page.getByRole("searchbox", { name: "Search titles and ids" }).fill("needle");
+    await page.getByRole("searchbox", { name: "Search titles, ids and messages" }).fill("needle");
     await list.getByRole("link", { name: "The needle" }).waitFor();
     await page.getByText("1 conversation", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Delete The needle" }).click();
@@ -101,7 +101,7 @@ test("conversations are searched, and deleted when that was confirmed", async ()
     await page.getByText("Nothing matches").waitFor();
     await page.getByRole("button", { name: "Clear the search" }).click();
     await list.getByText("Talk 119 of many").waitFor();
-    await page.getByRole("searchbox", { name: "Search titles and ids" }).fill(id);
+    await page.getByRole("searchbox", { name: "Search titles, ids and messages" }).fill(id);
     await list.getByText("onerror").first().waitFor();
     assert.equal(await hacked(page), undefined);
     await assertAccessible(page);

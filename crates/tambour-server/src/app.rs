@@ -28,7 +28,7 @@ use crate::metrics::Metrics;
 use crate::quotas::{Quotas, Tokens, day};
 use crate::reading::Own;
 use crate::rotation::Rotation;
-use crate::store::{MessageRow, RunKind, Store, Usage};
+use crate::store::{Figures, MessageRow, RunKind, Store, Usage};
 use crate::streams::Streams;
 use crate::telemetry::Traces;
 use crate::tools::{Desks, Schemas, Webhooks};
@@ -328,6 +328,13 @@ impl App {
         }
     }
 
+    /// Adds the figures of a reply that is no message.
+    pub(crate) async fn count(&self, figures: &[Figures]) {
+        if let Err(error) = self.store.add_figures(figures).await {
+            tracing::error!(%error, "figures of a reply are not counted");
+        }
+    }
+
     /// Counts what was asked with a key for its limits, and gives what is to be stored of it.
     pub(crate) fn usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> Usage {
         let (tokens, now) = (Tokens::of(usage), Timestamp::now());
@@ -409,7 +416,7 @@ pub(crate) fn upstreams(
     metrics: &Metrics,
 ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams);
+        let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams, given.prices.clone());
         Ok((name.clone(), Arc::new(made)))
     };
     config.upstreams.iter().map(make).collect()

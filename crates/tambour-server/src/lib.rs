@@ -13,6 +13,7 @@ mod dialogues;
 mod drive;
 #[doc(hidden)]
 pub mod fail;
+mod figures;
 mod history;
 mod http;
 mod ids;

@@ -13,7 +13,8 @@ use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
 use crate::dialogues;
-use crate::drive::interrupted;
+use crate::drive::{UpstreamSpending, interrupted};
+use crate::figures;
 use crate::history::{Again, Said, Sent};
 use crate::reading::Own;
 use crate::store::{Batch, Lease, MessageRow, Outcome, RunEnd, RunKind, Store, StoreError, Usage, Written};
@@ -104,6 +105,8 @@ pub(crate) struct Counts {
     pub(crate) timings: Timings,
     /// What the run adds to the usage of its key.
     pub(crate) usage: Option<Usage>,
+    /// Calls by upstream; the upstream that gave the reply is the last one.
+    pub(crate) calls: Vec<UpstreamSpending>,
 }
 
 /// Ends a message whose log ends with `last`: the log and what is folded from it are written in one step. How it ended.
@@ -122,14 +125,16 @@ async fn finish_folded(
     lease: &mut dyn Lease,
     mut fold: Fold,
     last: Batch,
-    Counts { timings, usage }: Counts,
+    Counts { timings, usage, calls }: Counts,
     own: &Own,
 ) -> Result<&'static str, Unfinished> {
     let row = lease.row().clone();
     let size = fold.size;
     let updates = std::mem::take(&mut fold.updates);
     let (status, record) = fold.into_record(timings, &row.request, own);
+    let figures = figures::of_message(&row, status, &record, timings.first_byte_ms, &calls);
     let mut outcome = outcome(&row, record, size);
+    outcome.figures = figures;
     outcome.usage = usage;
     // A client that asks again after a failure would have them twice.
     if status != "failed" {

@@ -3,7 +3,12 @@ import { ApiError, isAbort } from "./errors.ts";
 import { useSession } from "./session.ts";
 
 /** A page of a listing, as the server answers it. */
-export type ListPage<T> = { readonly data: readonly T[]; readonly has_more: boolean };
+export type ListPage<T> = {
+  readonly data: readonly T[];
+  readonly has_more: boolean;
+  /** Cursor of the next page, where that is not the one of the last row. */
+  readonly next?: string | null;
+};
 
 export type CursorList<T> = {
   /** The rows that were loaded, in the order of the listing. */
@@ -33,8 +38,8 @@ type ListOptions<T> = {
   load: (after: string | undefined, signal: AbortSignal) => Promise<ListPage<T>>;
   /** Cursor of a row: what `after` takes. */
   cursorOf: (row: T) => string;
-  /** Loads all pages, one after the other. */
-  whole?: boolean;
+  /** Rows that are loaded without being asked for, page after page. */
+  atLeast?: number;
 };
 
 const asError = (error: unknown): ApiError =>
@@ -44,7 +49,7 @@ const asError = (error: unknown): ApiError =>
 
 /** Loads a listing page by page. Another name begins another listing; rows stay shown while they are loaded again. */
 export function useCursorList<T>(name: string | null, options: ListOptions<T>): CursorList<T> {
-  const { whole = false } = options;
+  const { atLeast = 0 } = options;
   const { key } = useSession();
   const [count, setCount] = useState(0);
   const [wanted, setWanted] = useState<string | null>(null);
@@ -58,18 +63,18 @@ export function useCursorList<T>(name: string | null, options: ListOptions<T>): 
   }));
   const token = `${count} ${key ?? ""} ${name ?? ""}`;
   const load = useEffectEvent(options.load);
-  const cursorOf = useEffectEvent((rows: readonly T[]) => {
-    const last = rows.at(-1);
-    return last === undefined ? null : options.cursorOf(last);
+  const cursorOf = useEffectEvent(({ data, next }: ListPage<T>) => {
+    const last = data.at(-1);
+    return next ?? (last === undefined ? null : options.cursorOf(last));
   });
 
   useEffect(() => {
     if (name === null) return undefined;
     const stop = new AbortController();
     load(undefined, stop.signal).then(
-      ({ data, has_more: hasMore }) => {
+      (page) => {
         if (stop.signal.aborted) return;
-        setState({ name, token, rows: data, hasMore, cursor: cursorOf(data), error: null });
+        setState({ name, token, rows: page.data, hasMore: page.has_more, cursor: cursorOf(page), error: null });
       },
       (error: unknown) => {
         if (stop.signal.aborted || isAbort(error)) return;
@@ -88,17 +93,24 @@ export function useCursorList<T>(name: string | null, options: ListOptions<T>): 
 
   const current = state.token === token;
   const next = current && state.hasMore && state.error === null ? state.cursor : null;
-  const asked = next !== null && (whole || wanted === `${token} ${next}`) ? next : null;
+  const asked = next !== null && (state.rows.length < atLeast || wanted === `${token} ${next}`) ? next : null;
 
   useEffect(() => {
     if (asked === null) return undefined;
     const stop = new AbortController();
     load(asked, stop.signal).then(
-      ({ data, has_more: hasMore }) => {
+      (page) => {
         if (stop.signal.aborted) return;
+        const cursor = cursorOf(page);
         setState((before) =>
           before.token === token
-            ? { ...before, rows: [...before.rows, ...data], hasMore, cursor: cursorOf(data) ?? before.cursor }
+            ? {
+                ...before,
+                rows: [...before.rows, ...page.data],
+                // A page that leads nowhere is the last one.
+                hasMore: page.has_more && cursor !== null,
+                cursor,
+              }
             : before,
         );
       },

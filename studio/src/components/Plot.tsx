@@ -20,7 +20,8 @@ type PlotProps = {
   /** What the labels are, as the head of their column in the table. */
   labelName: string;
   series: readonly Series[];
-  kind?: "line" | "bar";
+  /** Lines, bars side by side, or bars on top of each other. */
+  kind?: "line" | "bar" | "stacked";
   format?: (value: number) => string;
   /** A line across, such as a threshold. */
   threshold?: { readonly value: number; readonly name: string };
@@ -117,13 +118,18 @@ type DrawingProps = Required<Pick<PlotProps, "labels" | "series" | "kind" | "hei
 
 function Drawing({ labels, series, kind, threshold, width, height, format }: DrawingProps) {
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
-  const scale = scaleOf(threshold === undefined ? known : [...known, threshold.value]);
+  const stacked = kind === "stacked";
+  /** Sum of the values of a label in the series before one. */
+  const before = (index: number, end: number) =>
+    series.slice(0, end).reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
+  const shown = stacked ? labels.map((_, index) => before(index, series.length)) : known;
+  const scale = scaleOf(threshold === undefined ? shown : [...shown, threshold.value]);
   const wide = width - LEFT - RIGHT;
-  const bars = kind === "bar";
+  const bars = kind !== "line";
   const step = bars ? wide / labels.length : wide / Math.max(1, labels.length - 1);
   const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
   const y = (value: number) => TOP + (1 - (value - scale.min) / (scale.max - scale.min)) * (height - TOP - BOTTOM);
-  const barWidth = Math.min(28, (step * 0.7) / series.length);
+  const barWidth = Math.max(2, Math.min(28, (step * 0.7) / (stacked ? 1 : series.length)));
   return (
     <>
       {scale.ticks.map((tick) => (
@@ -161,8 +167,9 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
                 </circle>
               );
             }
-            const left = x(index) + (number - series.length / 2) * barWidth;
-            const [above, below] = [Math.min(y(value), y(0)), Math.max(y(value), y(0))];
+            const left = x(index) + (stacked ? -0.5 : number - series.length / 2) * barWidth;
+            const foot = stacked ? before(index, number) : 0;
+            const [above, below] = [Math.min(y(foot + value), y(foot)), Math.max(y(foot + value), y(foot))];
             return (
               <rect key={index} x={left} y={above} width={barWidth - 1} height={below - above} fill="currentColor">
                 <title>{label}</title>

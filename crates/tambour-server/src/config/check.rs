@@ -35,6 +35,7 @@ impl Config {
                 return Err(self.wrong("api_key", &what));
             }
         }
+        self.check_prices()?;
         self.check_aliases()?;
         self.check_mcp()?;
         self.check_telemetry()?;

@@ -4,6 +4,7 @@ mod alias;
 mod check;
 mod mcp;
 mod origins;
+mod price;
 mod read;
 mod telemetry;
 
@@ -22,6 +23,7 @@ pub(crate) use alias::CHOICE;
 pub use mcp::McpConfig;
 pub(crate) use mcp::is_tool_name;
 pub(crate) use origins::Origins;
+pub use price::Price;
 pub use telemetry::TelemetryConfig;
 
 /// Everything that can be configured. The defaults work with no file at all.
@@ -42,6 +44,8 @@ pub struct Config {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// Name of the upstream that is used when a request names none.
     pub default_upstream: Option<String>,
+    /// Currency of the prices of upstreams, such as `USD`.
+    pub currency: String,
     /// Names of models for clients of other protocols, and what they stand for.
     pub aliases: BTreeMap<String, AliasConfig>,
     /// MCP servers by name.
@@ -134,6 +138,9 @@ pub struct UpstreamConfig {
     /// File that holds the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// Prices by model; `*` is for all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
 }
 
 impl Default for Config {
@@ -144,6 +151,7 @@ impl Default for Config {
             model: None,
             key_env: None,
             key_file: None,
+            prices: BTreeMap::new(),
         };
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
@@ -152,6 +160,7 @@ impl Default for Config {
             durable: false,
             upstreams: BTreeMap::from([("demo".to_owned(), demo)]),
             default_upstream: None,
+            currency: "USD".to_owned(),
             aliases: BTreeMap::new(),
             mcp: BTreeMap::new(),
             api_key: None,
@@ -216,9 +225,10 @@ impl Config {
             )));
         }
         let key_env = service.then(|| UPSTREAM_KEY.to_owned());
-        let upstream = UpstreamConfig { kind: kind.into(), url: url.into(), model, key_env, key_file: None };
-        self.upstreams.insert(kind.to_owned(), upstream);
-        self.default_upstream = Some(kind.to_owned());
+        let (kind, url) = (kind.to_owned(), url.to_owned());
+        let upstream = UpstreamConfig { kind: kind.clone(), url, model, key_env, key_file: None, prices: BTreeMap::new() };
+        self.upstreams.insert(kind.clone(), upstream);
+        self.default_upstream = Some(kind);
         Ok(())
     }
 

@@ -16,7 +16,9 @@ use super::templates::Prompts;
 use super::turn_record::{self, TurnRecord};
 use crate::app::App;
 use crate::aside::in_place;
+use crate::drive::UpstreamSpending;
 use crate::fail;
+use crate::figures::{self, ReplyEnd};
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
@@ -330,6 +332,8 @@ impl Running<'_> {
             self.ask(call, outlet).await;
         fail::point("turn");
         self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
+        // A round names no model.
+        let spending = UpstreamSpending::of_call(&self.upstream, &Ask::default(), &usage);
         if elapsed_ms > SLOW_MS {
             Metrics::count(&self.app.metrics.slow_rounds);
             tracing::warn!(
@@ -378,6 +382,17 @@ impl Running<'_> {
                 self.change(|dialogue, env| dialogue.fail(failure, env));
             }
         }
+        let end = ReplyEnd {
+            status: match &record["error"]["code"] {
+                Value::Null => "completed",
+                code if code == CANCELLED => "cancelled",
+                _ => "failed",
+            },
+            replaced: record["unreadable"] == true,
+            first_text_ms,
+            findings: record.get("findings"),
+        };
+        self.app.count(&figures::of_reply(&figures::this_hour(), &self.row.owner, &end, &[spending])).await;
     }
 
     async fn ask(&self, call: &Call, outlet: &mut Outlet) -> Called {

@@ -5,6 +5,7 @@ mod attempt;
 mod best;
 mod given_up;
 mod repeats;
+mod spending;
 mod tool_loop;
 
 use std::panic::AssertUnwindSafe;
@@ -36,6 +37,7 @@ use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
 use attempt::{Attempt, Repeat};
 use best::Best;
+pub(crate) use spending::{Spending, UpstreamSpending};
 use tool_loop::ToolLoop;
 
 /// Everything a run needs.
@@ -129,16 +131,16 @@ pub(crate) async fn run(
     prompt: Prompt,
 ) {
     let leaving = Leaving { app: app.clone(), live: run.live.clone() };
-    let (mut timings, mut usage) = (Timings::default(), Value::Null);
+    let (mut timings, mut spending) = (Timings::default(), Spending::default());
     // The turn in the conversation lasts until it is known what came of the message.
     let mut turn = None;
     let mut log = Log { live: run.live.clone(), lease, seq: 0 };
-    let counts = (&mut timings, &mut usage);
+    let counts = (&mut timings, &mut spending);
     let reading = read(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
     let reading = AssertUnwindSafe(reading).catch_unwind().await;
     drop(choices);
     let ended =
-        Box::pin(AssertUnwindSafe(end(&app, &run, log, reading.ok(), timings, &usage)).catch_unwind());
+        Box::pin(AssertUnwindSafe(end(&app, &run, log, reading.ok(), timings, spending)).catch_unwind());
     match ended.await {
         Ok(Ok(status)) => {
             if status == "failed" {
@@ -193,10 +195,10 @@ async fn end(
     mut log: Log,
     last: Option<Result<Batch, Written>>,
     timings: Timings,
-    usage: &Value,
+    Spending { usage, calls }: Spending,
 ) -> Result<&'static str, Unfinished> {
-    let usage = app.usage(&run.key, &run.row.owner, 1, usage);
-    let counts = Counts { timings, usage: Some(usage) };
+    let usage = app.usage(&run.key, &run.row.owner, 1, &usage);
+    let counts = Counts { timings, usage: Some(usage), calls };
     fail::point("run.end");
     match last {
         Some(Ok(last)) => {
@@ -253,7 +255,7 @@ async fn read(
     prompt: Prompt,
     turn: &mut Option<OwnedMutexGuard<()>>,
     log: &mut Log,
-    (timings, usage): (&mut Timings, &mut Value),
+    (timings, spending): (&mut Timings, &mut Spending),
 ) -> Result<Batch, Written> {
     let started = Instant::now();
     let mut others = choices.iter();
@@ -292,8 +294,8 @@ async fn read(
             None => attempt.read(run, choice, &ask, log, (started, timings), stop.as_mut()).await?,
         };
         fail::point("run");
-        add_usage(usage, attempt.usage.take());
-        finish(app, run, &mut attempt, &end, usage).await;
+        spending.add(choice, attempt.usage.take());
+        finish(app, run, &mut attempt, &end, &spending.usage).await;
         timings.total_ms = millis(started);
         let again = attempt.may_be_asked_again() && reasks < run.max_reasks;
         if again
@@ -334,7 +336,7 @@ async fn read(
             let read = Attempt::new(choice, state.as_ref(), &ask.dialect, before.as_deref(), repeat, place);
             *attempt = read;
             end = kept.replay(&mut attempt, choice, run);
-            finish(app, run, &mut attempt, &end, usage).await;
+            finish(app, run, &mut attempt, &end, &spending.usage).await;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
             run.failed(&end);
@@ -427,22 +429,6 @@ async fn stopped(app: &App, run: &Run) -> End {
         () = app.halting.cancelled() => return End::Failed(interrupted()),
     }
     End::Finished(FinishReason::Cancelled)
-}
-
-/// Adds the token counts of an attempt.
-fn add_usage(sum: &mut Value, usage: Option<Value>) {
-    match (sum, usage) {
-        (_, None | Some(Value::Null)) => {}
-        (Value::Object(sum), Some(Value::Object(more))) => {
-            for (name, value) in more {
-                add_usage(sum.entry(name).or_insert(Value::Null), Some(value));
-            }
-        }
-        (sum, Some(more)) => {
-            let both = sum.as_u64().zip(more.as_u64());
-            *sum = both.map_or(more, |(a, b)| Value::from(a + b));
-        }
-    }
 }
 
 /// A failure for messages that were running when the server stopped.

@@ -277,6 +277,7 @@ const ABOUT: &[About] = about! {
     post "/api/v1/keys" "createKey" "keys" [ADMIN, &["first_key_admin", "unknown_alias"]];
     patch "/api/v1/keys/{id}" "changeKey" "keys" [ADMIN, &["damaged", "unknown_alias"]];
     delete "/api/v1/keys/{id}" "deleteKey" "keys" [ADMIN, &["own_key"]];
+    get "/api/v1/figures" "getFigures" "server" [QUERY];
     get "/api/v1/usage" "getUsage" "keys" [QUERY];
     post "/v1/chat/completions" "createChatCompletion" "openai" [ASKED, SCHEMA, STREAMED, MODEL];
     get "/v1/models" "listModels" "openai" [];

@@ -8,6 +8,7 @@ mod decode;
 mod dialogue_turns;
 mod dialogues;
 mod events;
+mod figures;
 mod foreign;
 pub(crate) mod idempotency;
 mod imports;

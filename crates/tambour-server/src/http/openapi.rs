@@ -204,6 +204,18 @@ fn described(operation: &Operation) -> Value {
                 );
             }
         }
+        "/api/v1/figures" => {
+            let steps = json!({"type": "string", "enum": ["hour", "day"]});
+            let day = json!({"type": "string", "format": "date"});
+            let about = [
+                ("from", day.clone(), "first day in UTC; six days before the last one if absent"),
+                ("to", day, "last day; today if absent"),
+                ("by", steps, "length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour"),
+            ];
+            for (name, schema, about) in about {
+                parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
+            }
+        }
         "/v1/responses/{id}/input_items" => {
             let about = [
                 ("limit", "integer", "items, 1 to 100; 20 if absent"),

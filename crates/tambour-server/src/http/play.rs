@@ -19,6 +19,8 @@ use super::problem::{Problem, body};
 use super::request::RequestId;
 use crate::app::App;
 use crate::dialogues::{self, Admission, Input};
+use crate::drive::UpstreamSpending;
+use crate::figures::{self, ReplyEnd};
 use crate::upstream::{Ask, Item, Message, failure};
 
 /// Turns when nothing is said about them, and at most.
@@ -192,6 +194,12 @@ async fn invented(
     };
     reader.finish(&end, &mut events);
     app.spent(&caller.key, &caller.owner, 0, &usage).await;
+    let spending = UpstreamSpending::of_call(&upstream, &ask, &usage);
+    let reply_end = ReplyEnd {
+        status: if matches!(end, End::Failed(_)) { "failed" } else { "completed" },
+        ..ReplyEnd::default()
+    };
+    app.count(&figures::of_reply(&figures::this_hour(), &caller.owner, &reply_end, &[spending])).await;
     if let End::Failed(failure) = end {
         return Ok(Err(failure));
     }

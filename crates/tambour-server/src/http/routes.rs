@@ -5,7 +5,7 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
-    answers, cards, conversations, decode, dialogue_turns, dialogues, events, imports, keys, messages,
+    answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
     openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tools, usage,
     versions,
 };
@@ -159,6 +159,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET;
     patch "/api/v1/keys/{id}" "Change name and limits of a key" Some("KeyChange"), "200" Json("Key"), keys::change;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
+    get "/api/v1/figures" "Figures of replies over time: how they ended, repairs, first text, tokens and cost" None, "200" Json("Figures"), figures::show;
     get "/api/v1/usage" "What was asked with each key on each day, the last day first" None, "200" Json("Usage"), usage::show;
     post "/v1/chat/completions" "OpenAI Chat Completions" Some("Object"), "200" Json("Object"), chat::complete;
     get "/v1/models" "OpenAI: aliases and upstreams as models" None, "200" Json("Object"), models::list;

@@ -162,7 +162,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("ExplainedRules", object(&[("data", list(&object(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
-        ("Upstreams", upstreams(&text, &flag)),
+        ("Upstreams", upstreams(&text, &number, &flag)),
         ("UpstreamTest", upstream_test(&text, &number, &flag)),
         ("McpServers", object(&[("data", list(&mcp_server(&text)))])),
         (
@@ -246,6 +246,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("MigratedMacros", object(&[("text", text.clone()), ("warnings", list(&any)), ("report", any)])),
         ("Keys", object(&[("data", list(&named("Key"))), ("has_more", flag.clone())])),
         ("Key", object(&key)),
+        ("Figures", figures(&text, &number)),
         ("Usage", object(&[("data", list(&usage_of_key(&text, &number))), ("has_more", flag.clone())])),
         ("Finding", object(&finding)),
         ("Metadata", metadata(&text, &number, &flag)),
@@ -279,15 +280,19 @@ fn notice(text: &Value) -> Value {
 /// The place of a text that was looked for.
 fn found(text: &Value) -> Value {
     object(&[
-        ("in", json!({"type": "string", "enum": ["title", "request", "answer"]})),
+        ("in", json!({"type": "string", "enum": ["id", "title", "request", "answer"]})),
         ("message_id?", text.clone()),
         ("excerpt", text.clone()),
     ])
 }
 
 /// Configured upstreams and aliases.
-fn upstreams(text: &Value, flag: &Value) -> Value {
+fn upstreams(text: &Value, number: &Value, flag: &Value) -> Value {
     let some = json!({"type": ["string", "null"]});
+    let price = object(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number.clone())]);
+    let prices = json!({
+        "type": "object", "additionalProperties": price, "description": "of a million tokens, by model; `*` is for all others",
+    });
     let upstream = object(&[
         ("name", text.clone()),
         ("kind", text.clone()),
@@ -299,6 +304,7 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("default", flag.clone()),
         ("resting", flag.clone()),
         ("aliases", list(text)),
+        ("prices", prices),
     ]);
     let alias = object(&[
         ("name", text.clone()),
@@ -313,7 +319,7 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("weight", json!({"type": ["integer", "null"]})),
         ("has_prompt", flag.clone()),
     ]);
-    object(&[("data", list(&upstream)), ("aliases", list(&alias))])
+    object(&[("currency", text.clone()), ("data", list(&upstream)), ("aliases", list(&alias))])
 }
 
 fn upstream_test(text: &Value, number: &Value, flag: &Value) -> Value {
@@ -605,6 +611,41 @@ fn shown_settings(text: &Value, number: &Value) -> Value {
         ("default_upstream", name),
         ("limits", json!({"type": "object", "additionalProperties": {"type": "integer"}})),
         ("tools", object(&[("max_iterations", number.clone())])),
+    ])
+}
+
+/// Figures of replies over time.
+fn figures(text: &Value, number: &Value) -> Value {
+    let described = |kind: Value, what: &str| json!({"type": kind, "description": what});
+    let counts = [
+        ("completed", "replies that came to their end"),
+        ("failed", "replies that ended with an error"),
+        ("cancelled", "replies that were cancelled"),
+        ("repaired", "completed replies that were repaired, and are used"),
+        ("replaced", "completed replies in whose place another text is shown, or which are kept as prose"),
+        ("input_tokens", "tokens of prompts"),
+        ("output_tokens", "tokens of replies"),
+        ("unpriced_tokens", "tokens among them for which no price is configured"),
+    ];
+    let mut fields: Vec<_> = counts.map(|(name, what)| (name, described("integer".into(), what))).to_vec();
+    fields.push(("cost", json!({"type": "number", "description": "in units of `currency`"})));
+    let nullable = json!(["integer", "null"]);
+    fields.push(("first_text_ms", described(nullable.clone(), "median milliseconds to the first text, within a tenth")));
+    fields.push(("first_text_p95_ms", described(nullable, "milliseconds that nineteen of twenty do not exceed")));
+    let of = |names: &[(&'static str, Value)]| object(&[names, fields.as_slice()].concat());
+    let time = ("time", described("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
+    let upstream = ("upstream", described(json!(["string", "null"]), "`null` where nobody knows any more who was asked"));
+    let rule = object(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
+    object(&[
+        ("from", text.clone()),
+        ("to", text.clone()),
+        ("by", json!({"type": "string", "enum": ["hour", "day"]})),
+        ("currency", text.clone()),
+        ("total", of(&[])),
+        ("times", list(&of(&[time.clone()]))),
+        ("upstreams", list(&of(&[upstream.clone()]))),
+        ("data", list(&of(&[time, upstream]))),
+        ("repairs", list(&rule)),
     ])
 }
 

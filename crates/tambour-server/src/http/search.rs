@@ -1,4 +1,4 @@
-//! Conversations that have a text, in their title or in what was said. One request looks through a bounded part of them.
+//! Conversations that have a text, in their id, their title or in what was said. One request looks through a bounded part of them.
 
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ const TIME: Duration = Duration::from_secs(2);
 /// Rows that are read at a time, and bytes of them.
 const ROWS: u32 = 50;
 const PAGE: usize = 2 << 20;
+/// Fewest characters of an id that are looked for in ids.
+const ID_PART: usize = 8;
 /// Characters that are shown around the text.
 const AROUND: usize = 60;
 
@@ -79,13 +81,16 @@ fn answer(data: &[Value], more: bool, next: Option<&str>) -> Value {
     answer
 }
 
-/// The place of a text in a conversation: its title, or the first of its messages that has it and is not superseded.
+/// The place of a text in a conversation: its id, its title, or the first of its messages that has it and is not superseded.
 async fn find(
     app: &App,
     row: &ConversationRow,
     sought: &str,
     read: &mut usize,
 ) -> Result<Option<Value>, Problem> {
+    if is_part_of_id(&row.id, sought) {
+        return Ok(Some(json!({ "in": "id", "excerpt": row.id })));
+    }
     if let Some(excerpt) = row.title.as_deref().and_then(|title| excerpt(title, sought)) {
         return Ok(Some(json!({ "in": "title", "excerpt": excerpt })));
     }
@@ -108,8 +113,16 @@ fn size(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
+/// Tells whether a text is so long a part of an id that it is hardly meant as words.
+fn is_part_of_id(id: &str, sought: &str) -> bool {
+    sought.len() >= ID_PART && id.contains(sought)
+}
+
 /// The place of a text in a message.
 fn said(row: &MessageRow, sought: &str) -> Option<Value> {
+    if is_part_of_id(&row.id, sought) {
+        return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
+    }
     if row.status == "superseded" {
         return None;
     }

@@ -36,7 +36,7 @@ pub(super) async fn upstreams(
         let aliases = config.aliases.iter();
         let of_it = |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
         let aliases: Vec<&String> = aliases.filter(|(_, alias)| of_it(alias)).map(|(name, _)| name).collect();
-        let UpstreamConfig { kind, url, model, key_env, key_file } = given;
+        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = given;
         json!({
             "name": name,
             "kind": kind,
@@ -45,13 +45,14 @@ pub(super) async fn upstreams(
             "key": upstream.is_some_and(|upstream| upstream.has_key()).then_some("***"),
             "key_env": key_env,
             "key_file": key_file,
+            "prices": prices,
             "default": default == Some(name.as_str()),
             "resting": upstream.is_some_and(|upstream| !upstream.breaker().is_closed()),
             "aliases": aliases,
         })
     });
     let aliases = config.aliases.iter().map(|(name, given)| alias(name, given, default));
-    Ok(Json(json!({ "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() })))
+    Ok(Json(json!({ "currency": config.currency, "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() })))
 }
 
 /// An alias; of its prompt only whether there is one.

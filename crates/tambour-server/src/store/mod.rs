@@ -2,7 +2,7 @@
 //!
 //! The log is the truth (invariant 9): an entry is where it survives before any reader sees it. `batch` is its format, `log`
 //! the narrow interface to it (append, read from a number, follow, end). Rows are behind traits too, each with what it stores:
-//! `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `repeats`, `states`, `admin`, and `deletion`,
+//! `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `repeats`, `states`, `figures`, `admin`, and `deletion`,
 //! which takes them away. None of them knows what they are kept in; `sqlite` does.
 
 mod admin;
@@ -11,6 +11,7 @@ mod conversations;
 mod deletion;
 mod dialogues;
 mod documents;
+mod figures;
 mod imports;
 mod kept;
 mod log;
@@ -29,6 +30,7 @@ pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
 pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, Progress};
 pub use documents::{Document, DocumentChange, DocumentKind, Documents, OfKind, Put, PutOutcome, Version};
+pub use figures::{FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures};
 pub use imports::{ImportKind, ImportRow, Imports, Room};
 pub use kept::{Answers, Claim, Kept, Sent};
 pub use log::{Acquired, Appending, Lease, Log, LogState, NewRun, RunEnd, Written};
@@ -119,6 +121,7 @@ pub trait Rows:
     + Imports
     + Messages
     + Repeats
+    + ReplyFigures
     + States
     + Tools
 {
@@ -134,6 +137,7 @@ impl<T> Rows for T where
         + Imports
         + Messages
         + Repeats
+        + ReplyFigures
         + States
         + Tools
 {

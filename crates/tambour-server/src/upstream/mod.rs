@@ -22,6 +22,7 @@ mod service;
 mod stream;
 mod turns;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use tambour::End;
 use tambour::event::Failure;
 
 use crate::app::upstreams;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Price};
 use crate::metrics::{Calls, Metrics};
 use crate::telemetry::{Asked, Span};
 
@@ -53,6 +54,7 @@ pub struct Upstream {
     source: Source,
     calls: Calls,
     breaker: Arc<Breaker>,
+    prices: BTreeMap<String, Price>,
 }
 
 /// Where its replies come from.
@@ -182,9 +184,9 @@ enum Arriving {
 }
 
 impl Upstream {
-    /// An upstream of that name, whose calls are counted.
-    pub(crate) fn new(name: &str, source: Source, calls: &Calls) -> Upstream {
-        Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default() }
+    /// An upstream of that name with prices by model, whose calls are counted.
+    pub(crate) fn new(name: &str, source: Source, calls: &Calls, prices: BTreeMap<String, Price>) -> Upstream {
+        Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default(), prices }
     }
 
     /// The upstream that a configuration uses when nothing else is said, for who wants replies and no server.
@@ -208,6 +210,11 @@ impl Upstream {
             Source::Service(service) => service.asked(ask).model,
             Source::Replay(_) => ask.model.as_deref(),
         }
+    }
+
+    /// Returns the price of the model that it is asked for with this, if there is one.
+    pub(crate) fn price(&self, ask: &Ask) -> Option<&Price> {
+        self.model(ask).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
 
     /// Tells whether it is asked with a key.

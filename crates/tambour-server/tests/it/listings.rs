@@ -190,6 +190,15 @@ async fn conversations_are_found_by_what_was_said() {
     let found = search("q=stra%C3%9Fe").await.json;
     assert_eq!(ids(&found), [all[1].clone()]);
     assert_eq!((&found["data"][0]["found"]["in"], &found["next"]), (&json!("request"), &Value::Null));
+    // Eight characters of an id find it, of a message the conversation that it is in; fewer may be words.
+    let id = all[1].as_str().unwrap();
+    let found = search(&format!("q={}", &id[id.len() - 8..])).await.json;
+    assert_eq!((ids(&found), &found["data"][0]["found"]["in"]), (vec![all[1].clone()], &json!("id")));
+    let messages = server.get(&format!("/api/v1/conversations/{id}")).await.json;
+    let message = messages["messages"][0]["message_id"].as_str().unwrap();
+    let found = search(&format!("q={message}")).await.json;
+    assert_eq!((ids(&found), &found["data"][0]["found"]["message_id"]), (vec![all[1].clone()], &json!(message)));
+    assert_eq!(ids(&search("q=conv_").await.json), [] as [Value; 0]);
     // Words of the record that nobody said are not found.
     assert_eq!(ids(&search("q=output_protocol").await.json), [] as [Value; 0]);
     // Page by page, newest first.

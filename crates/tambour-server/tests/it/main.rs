@@ -21,6 +21,7 @@ mod every_route;
 mod example;
 mod fair;
 mod fallback;
+mod figures;
 mod floods;
 mod foreign;
 mod forks;

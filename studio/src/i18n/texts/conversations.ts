@@ -2,7 +2,7 @@ import { defineTexts } from "../texts.ts";
 
 export const conversations = defineTexts({
   purpose: { zh: "查看消息、重新生成的版本与状态，回到之前的任一时刻。", en: "Messages, their versions and the state, with a way back to every moment." },
-  search: { zh: "搜索标题或编号", en: "Search titles and ids" },
+  search: { zh: "搜索标题、编号与消息", en: "Search titles, ids and messages" },
   list: { zh: "会话列表", en: "Conversations" },
   untitled: { zh: "未命名会话", en: "Untitled" },
   emptyList: { zh: "还没有会话", en: "No conversations yet" },

@@ -34,6 +34,8 @@ export const settings = defineTexts({
   name: { zh: "名称", en: "Name" },
   kind: { zh: "类型", en: "Kind" },
   model: { zh: "模型", en: "Model" },
+  prices: { zh: "每百万词元价格（{currency}，输入 / 输出）", en: "Price of a million tokens ({currency}, in / out)" },
+  anyModel: { zh: "任意模型", en: "any model" },
   address: { zh: "地址", en: "Address" },
   key: { zh: "密钥", en: "Key" },
   noKey: { zh: "无", en: "None" },

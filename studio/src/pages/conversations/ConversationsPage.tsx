@@ -1,6 +1,6 @@
 import { PlusOutlined } from "@ant-design/icons";
 import { App, Button, Input } from "antd";
-import { useMemo, useState } from "react";
+import { useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
@@ -13,8 +13,14 @@ import { conversations } from "../../i18n/texts/conversations.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./ConversationsPage.module.css";
 import { RemoveConversation } from "./RemoveConversation.tsx";
+import { useSettled } from "./useSettled.ts";
 
 type Conversation = Schemas["Conversation"];
+
+/** Characters of a text that the server looks for. */
+const LONGEST = 200;
+/** Pause of typing after which it is asked. */
+const PAUSE_MS = 250;
 
 export function Component() {
   const t = useText(conversations);
@@ -23,16 +29,19 @@ export function Component() {
   const navigate = useNavigate();
   const [params, setParams] = useSearchParams();
   const search = params.get("q") ?? "";
-  const wanted = search.trim().toLowerCase();
+  const wanted = useSettled(search.trim().slice(0, LONGEST), PAUSE_MS);
   const [busy, setBusy] = useState(false);
-  const list = useCursorList("conversations", {
-    load: async (after, signal) =>
-      (await api.get("/api/v1/conversations", { query: { after, limit: wanted === "" ? 50 : 200 }, signal })).data,
+  const list = useCursorList(`conversations ${wanted}`, {
+    load: async (after, signal) => {
+      const query = wanted === "" ? { after, limit: 50 } : { after, limit: 50, q: wanted };
+      return (await api.get("/api/v1/conversations", { query, signal })).data;
+    },
     cursorOf: (row: Conversation) => row.conversation_id,
-    // What is searched for may be on any page.
-    whole: wanted !== "",
+    // One request looks through a part of the messages only, and may find nothing there.
+    atLeast: wanted === "" ? 0 : 50,
   });
-  const shown = useMemo(() => list.rows.filter((row) => matches(row, wanted)), [list.rows, wanted]);
+  const searching = list.loading || list.loadingMore || wanted !== search.trim().slice(0, LONGEST);
+  const shown = list.rows;
 
   async function create(): Promise<void> {
     setBusy(true);
@@ -49,12 +58,12 @@ export function Component() {
     setParams(words === "" ? {} : { q: words }, { replace: true });
   }
 
-  const empty = !list.loading && list.rows.length === 0;
+  const empty = wanted === "" && search === "" && !list.loading && list.rows.length === 0;
   return (
     <Page
       title={frame("conversations")}
       purpose={t("purpose")}
-      loading={list.loading && list.rows.length === 0}
+      loading={list.loading && list.rows.length === 0 && search === ""}
       error={list.rows.length === 0 ? list.error : null}
       onRetry={list.reload}
       actions={
@@ -85,14 +94,14 @@ export function Component() {
               onChange={({ target }) => look(target.value)}
             />
             <span role="status" className={styles["count"]}>
-              {list.loadingMore && wanted !== ""
+              {searching && search !== ""
                 ? t("searching")
                 : list.hasMore
                   ? t("foundSoFar", { count: shown.length })
                   : t("found", { count: shown.length })}
             </span>
           </div>
-          {shown.length === 0 && !list.loadingMore ? (
+          {shown.length === 0 && !searching ? (
             <EmptyState
               title={t("noMatch")}
               hint={t("noMatchHint")}
@@ -126,15 +135,10 @@ export function Component() {
   );
 }
 
-function matches({ title, conversation_id: id, metadata }: Conversation, wanted: string): boolean {
-  if (wanted === "") return true;
-  return `${title ?? ""} ${id} ${metadata === null ? "" : JSON.stringify(metadata)}`.toLowerCase().includes(wanted);
-}
-
 function Row({ conversation, onRemoved }: { conversation: Conversation; onRemoved: () => void }) {
   const t = useText(conversations);
   const format = useFormat();
-  const { conversation_id: id, title, created } = conversation;
+  const { conversation_id: id, title, created, found } = conversation;
   return (
     <div className={styles["row"]}>
       <div className={styles["words"]}>
@@ -144,6 +148,9 @@ function Row({ conversation, onRemoved }: { conversation: Conversation; onRemove
         <div className={styles["meta"]}>
           <time dateTime={created}>{format.time(created)}</time>
           <code>{id}</code>
+          {found !== undefined && (found.in === "request" || found.in === "answer") && (
+            <span className={styles["excerpt"]}>“{found.excerpt}”</span>
+          )}
         </div>
       </div>
       <RemoveConversation id={id} name={title ?? t("untitled")} onRemoved={onRemoved} />

@@ -1,6 +1,6 @@
 import { ReloadOutlined } from "@ant-design/icons";
-import { Button } from "antd";
-import { Link } from "react-router";
+import { Button, Segmented } from "antd";
+import { Link, useSearchParams } from "react-router";
 import { useResource } from "../../api/useResource.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Page } from "../../components/Page.tsx";
@@ -8,34 +8,44 @@ import { app } from "../../i18n/texts/app.ts";
 import { overview } from "../../i18n/texts/overview.ts";
 import { useText } from "../../i18n/useText.ts";
 import { Figures } from "./Figures.tsx";
-import { loadOverview } from "./load.ts";
 import { Plots } from "./Plots.tsx";
+import { type Range, RANGES, loadFigures, rangeOf } from "./ranges.ts";
 
-/** How the server does: its newest messages summed up. */
+/** Figures of the server's replies over the last days. */
 export function Component() {
   const t = useText(overview);
   const frame = useText(app);
-  const { data, error, loading, reload } = useResource("overview", loadOverview);
+  const [params, setParams] = useSearchParams();
+  const range = rangeOf(params.get("range"));
+  const { data, error, loading, reload } = useResource(`figures ${range}`, (signal) => loadFigures(range, signal));
+  const texts: Record<Range, string> = { "2d": t("twoDays"), "7d": t("week"), "30d": t("month"), "90d": t("quarter") };
+  const empty = data?.data.length === 0;
   return (
     <Page
       title={frame("overview")}
-      purpose={data === null || data.summary.count === 0 ? t("purpose") : t("sample", { count: data.summary.count })}
+      purpose={t("purpose")}
       loading={data === null}
       error={error}
       onRetry={reload}
       actions={
-        <Button icon={<ReloadOutlined />} loading={loading} onClick={reload}>
-          {t("refresh")}
-        </Button>
+        <>
+          <Segmented
+            aria-label={t("range")}
+            value={range}
+            options={(Object.keys(RANGES) as Range[]).map((value) => ({ value, label: texts[value] }))}
+            onChange={(value) => setParams(value === "7d" ? {} : { range: value }, { replace: true })}
+          />
+          <Button icon={<ReloadOutlined />} loading={loading} onClick={reload}>
+            {t("refresh")}
+          </Button>
+        </>
       }
     >
-      {data?.summary.count === 0 && (
-        <EmptyState title={t("empty")} hint={t("emptyHint")} action={<Link to="/live">{t("toLive")}</Link>} />
-      )}
-      {data !== null && data.summary.count > 0 && (
+      {empty && <EmptyState title={t("empty")} hint={t("emptyHint")} action={<Link to="/live">{t("toLive")}</Link>} />}
+      {data !== null && !empty && (
         <>
-          <Figures summary={data.summary} />
-          <Plots {...data} />
+          <Figures figures={data} />
+          <Plots figures={data} />
         </>
       )}
     </Page>

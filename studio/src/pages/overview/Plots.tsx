@@ -5,110 +5,121 @@ import { Section } from "../../components/Section.tsx";
 import { LOCALES } from "../../i18n/language.ts";
 import { overview } from "../../i18n/texts/overview.ts";
 import { useFormat, useLanguage, useText } from "../../i18n/useText.ts";
-import { type Overview } from "./load.ts";
 import styles from "./OverviewPage.module.css";
+import { type FiguresOfRange } from "./ranges.ts";
 import { Repairs } from "./Repairs.tsx";
+import { byStep, byUpstream, stepsOf, validOf } from "./series.ts";
 
-/** What changed over time, and what differs by rule and upstream. */
-export function Plots({ summary, usage }: Overview) {
+/** Changes over time, and differences between rules and upstreams. */
+export function Plots({ figures }: { figures: FiguresOfRange }) {
   const t = useText(overview);
   const { number, percent } = useFormat();
   const locale = LOCALES[useLanguage()];
-  const { times } = summary;
-  const byHour = times.length > 0 && (times.at(-1)?.start ?? 0) - (times[0]?.start ?? 0) < 48 * 3_600_000;
-  const labels = times.map(({ start }) =>
-    new Date(start).toLocaleString(
-      locale,
-      byHour ? { day: "numeric", hour: "2-digit", minute: "2-digit" } : { month: "numeric", day: "numeric" },
-    ),
+  const { times, currency, by } = figures;
+  const steps = stepsOf(figures, Date.now());
+  const labels = steps.map((step) =>
+    by === "hour"
+      ? new Date(step).toLocaleString(locale, { day: "numeric", hour: "2-digit", minute: "2-digit" })
+      : new Date(step).toLocaleDateString(locale, { month: "numeric", day: "numeric", timeZone: "UTC" }),
   );
-  const days = [...new Set(usage.map(({ day }) => day))].sort();
-  const ofDay = (day: string, name: "requests" | "input_tokens" | "output_tokens") =>
-    usage.filter((row) => row.day === day).reduce((sum, row) => sum + row[name], 0);
+  const common = { titled: false, labels, labelName: t(by === "hour" ? "time" : "day") } as const;
+  const milliseconds = (value: number) => t("milliseconds", { value: number(value) });
+  const orNone = (value: number | null) => (value === null ? "–" : milliseconds(value));
+  const names = { unknown: t("unknownUpstream"), others: t("otherUpstreams") };
+  const cost = byUpstream(steps, figures, ["cost"], names);
   return (
-    <>
-      <div className={styles["plots"]}>
-        <Section title={t("messages")}>
+    <div className={styles["plots"]}>
+      <Section title={t("messages")}>
+        <Plot
+          {...common}
+          title={t("messages")}
+          kind="stacked"
+          format={(value) => number(value)}
+          series={(["completed", "failed", "cancelled"] as const).map((status) => ({
+            name: t(status),
+            values: byStep(steps, times, (row) => row[status], 0),
+          }))}
+        />
+      </Section>
+      <Section title={t("validity")} hint={t("validityHint")}>
+        <Plot
+          {...common}
+          title={t("validity")}
+          format={percent}
+          series={[{ name: t("valid"), values: byStep(steps, times, validOf, null) }]}
+        />
+      </Section>
+      <Section title={t("firstText")} hint={t("firstTextAbout")}>
+        <Plot
+          {...common}
+          title={t("firstText")}
+          format={milliseconds}
+          series={[
+            { name: t("median"), values: byStep(steps, times, (row) => row.first_text_ms, null) },
+            { name: t("p95"), values: byStep(steps, times, (row) => row.first_text_p95_ms, null) },
+          ]}
+        />
+      </Section>
+      <Section title={t("repairs")}>
+        <Repairs rules={figures.repairs} />
+      </Section>
+      <Section title={t("tokens")} hint={t("tokensHint")}>
+        <Plot
+          {...common}
+          title={t("tokens")}
+          kind="stacked"
+          format={(value) => number(value)}
+          series={byUpstream(steps, figures, ["input_tokens", "output_tokens"], names)}
+        />
+      </Section>
+      <Section title={t("cost")} hint={t("costAbout")}>
+        {cost.length === 0 ? (
+          <p className={styles["hint"]}>{t("noCost")}</p>
+        ) : (
           <Plot
-            titled={false}
-            title={t("messages")}
-            kind="bar"
-            labels={labels}
-            labelName={t("time")}
-            format={(value) => number(value)}
-            series={[
-              { name: t("completed"), values: times.map(({ completed }) => completed) },
-              { name: t("failed"), values: times.map(({ failed }) => failed) },
-            ]}
+            {...common}
+            title={t("cost")}
+            kind="stacked"
+            format={(value) => `${number(value, 4)} ${currency}`}
+            series={cost}
           />
-        </Section>
-        <Section title={t("validity")} hint={t("validityHint")}>
-          <Plot
-            titled={false}
-            title={t("validity")}
-            labels={labels}
-            labelName={t("time")}
-            format={percent}
-            series={[{ name: t("valid"), values: times.map(({ valid }) => valid) }]}
-          />
-        </Section>
-        <Section title={t("firstText")} hint={t("firstTextHint")}>
-          <Plot
-            titled={false}
-            title={t("firstText")}
-            labels={labels}
-            labelName={t("time")}
-            format={(value) => t("milliseconds", { value: number(value) })}
-            series={[{ name: t("firstText"), values: times.map(({ firstTextMs }) => firstTextMs) }]}
-          />
-        </Section>
-        <Section title={t("repairs")}>
-          <Repairs rules={summary.rules} />
-        </Section>
-        <Section title={t("usage")}>
-          <Plot
-            title={t("requests")}
-            kind="bar"
-            labels={days}
-            labelName={t("day")}
-            format={(value) => number(value)}
-            series={[{ name: t("requests"), values: days.map((day) => ofDay(day, "requests")) }]}
-          />
-          <Plot
-            title={t("tokens")}
-            kind="bar"
-            labels={days}
-            labelName={t("day")}
-            format={(value) => number(value)}
-            series={[
-              { name: t("inputTokens"), values: days.map((day) => ofDay(day, "input_tokens")) },
-              { name: t("outputTokens"), values: days.map((day) => ofDay(day, "output_tokens")) },
-            ]}
-          />
-        </Section>
-        <Section title={t("upstreams")}>
-          <ScrollBox label={t("upstreams")}>
+        )}
+      </Section>
+      <Section title={t("upstreams")}>
+        <ScrollBox label={t("upstreams")}>
           <Table
             size="small"
-            rowKey="name"
+            rowKey={({ upstream }) => upstream ?? ""}
             pagination={false}
-            dataSource={[...summary.upstreams]}
+            dataSource={figures.upstreams}
             columns={[
-              { title: t("upstream"), dataIndex: "name" },
-              { title: t("messages"), dataIndex: "count", align: "right", render: (value: number) => number(value) },
+              { title: t("upstream"), dataIndex: "upstream", render: (name: string | null) => name ?? t("unknownUpstream") },
               {
-                title: t("firstText"),
-                dataIndex: "firstTextMs",
+                title: t("messages"),
                 align: "right",
-                render: (value: number | null) => (value === null ? "–" : t("milliseconds", { value: number(value) })),
+                render: (_, { completed, failed, cancelled }) => number(completed + failed + cancelled),
               },
-              { title: t("inputTokens"), dataIndex: "inputTokens", align: "right", render: (value: number) => number(value) },
-              { title: t("outputTokens"), dataIndex: "outputTokens", align: "right", render: (value: number) => number(value) },
+              {
+                title: t("valid"),
+                align: "right",
+                render: (_, row) => {
+                  const valid = validOf(row);
+                  return valid === null ? "–" : percent(valid);
+                },
+              },
+              { title: t("firstText"), dataIndex: "first_text_ms", align: "right", render: orNone },
+              { title: t("inputTokens"), dataIndex: "input_tokens", align: "right", render: (value: number) => number(value) },
+              { title: t("outputTokens"), dataIndex: "output_tokens", align: "right", render: (value: number) => number(value) },
+              {
+                title: t("cost"),
+                align: "right",
+                render: (_, row) =>
+                  row.unpriced_tokens > 0 && row.cost === 0 ? "–" : `${number(row.cost, 4)} ${currency}`,
+              },
             ]}
           />
-          </ScrollBox>
-        </Section>
-      </div>
-    </>
+        </ScrollBox>
+      </Section>
+    </div>
   );
 }

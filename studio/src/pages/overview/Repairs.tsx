@@ -1,13 +1,13 @@
 import { overview } from "../../i18n/texts/overview.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./OverviewPage.module.css";
-import { type Summary } from "./summary.ts";
+import { type FiguresOfRange } from "./ranges.ts";
 
 /** Most rules that are shown. */
 const MOST = 12;
 
 /** How often each rule repaired something, the most frequent first. */
-export function Repairs({ rules }: { rules: Summary["rules"] }) {
+export function Repairs({ rules }: { rules: FiguresOfRange["repairs"] }) {
   const t = useText(overview);
   const { number } = useFormat();
   const most = rules[0]?.count ?? 1;

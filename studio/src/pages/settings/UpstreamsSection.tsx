@@ -52,6 +52,11 @@ export function UpstreamsSection() {
               { title: t("address"), dataIndex: "url", render: (url: string) => (url === "" ? "–" : <code>{url}</code>) },
               { title: t("model"), dataIndex: "model", render: (model: string | null) => model ?? "–" },
               { title: t("key"), key: "key", render: (_, upstream) => keyOf(upstream) ?? t("noKey") },
+              {
+                title: t("prices", { currency: data?.currency ?? "" }),
+                key: "prices",
+                render: (_, upstream) => <Prices prices={upstream.prices} />,
+              },
               { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
             ]}
           />
@@ -87,6 +92,19 @@ function keyOf({ key, key_env: variable, key_file: file }: Upstream): string | n
   const from = variable ?? file;
   if (key === null) return from;
   return from === null ? key : `${key} (${from})`;
+}
+
+/** Prices of a million tokens by model. */
+function Prices({ prices }: { prices: Upstream["prices"] }) {
+  const t = useText(texts);
+  const { number } = useFormat();
+  const rows = Object.entries(prices);
+  if (rows.length === 0) return "–";
+  return rows.map(([model, { input, output }]) => (
+    <div key={model}>
+      {model === "*" ? t("anyModel") : <code>{model}</code>}: {number(input, 4)} / {number(output, 4)}
+    </div>
+  ));
 }
 
 function Test({ name }: { name: string }) {

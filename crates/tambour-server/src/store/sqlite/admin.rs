@@ -7,6 +7,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin, end};
+use super::figures;
 use crate::fail;
 use crate::store::{Admin, Key, StoreError, Usage};
 
@@ -96,7 +97,11 @@ impl Admin for SqliteStore {
              update or ignore kept set owner = ?2 where owner = ?1; \
              update usage set owner = ?2 where owner = ?1",
         );
-        let moved = query.bind(from).bind(to).execute(&mut *connection).await.map(|_| ());
+        let moved = async {
+            query.bind(from).bind(to).execute(&mut *connection).await?;
+            figures::hand_over(&mut connection, from, to).await
+        };
+        let moved = moved.await;
         Ok(end(&mut connection, moved).await?)
     }
 

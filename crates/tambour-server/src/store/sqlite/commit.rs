@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
 use super::admin::add_usage;
+use super::figures::add_figures;
 use super::dialogues::progress;
 use super::journal::{Entries, Extents, Mark};
 use super::messages::word;
@@ -277,7 +278,7 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
 /// Writes the end of a message and its results, once: a record that is there stays as it is, and so does what it brought along.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
-    let Outcome { size, turn, summary, details, updates, usage, progress: after } = outcome;
+    let Outcome { size, turn, summary, details, updates, usage, figures, progress: after } = outcome;
     let query = sqlx::query(
         "insert or ignore into records (message_id, version, size, turn, summary, details) \
          select id, ?, ?, ?, ?, ? from messages where id = ?",
@@ -292,10 +293,10 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     if let Some(after) = after {
         progress(connection, &row.conversation_id, after).await?;
     }
-    match usage {
-        Some(usage) => add_usage(connection, usage).await,
-        None => Ok(()),
+    if let Some(usage) = usage {
+        add_usage(connection, usage).await?;
     }
+    add_figures(connection, figures).await
 }
 
 /// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.

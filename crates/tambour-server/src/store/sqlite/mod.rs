@@ -10,6 +10,7 @@ mod conversations;
 mod deletion;
 mod dialogues;
 mod documents;
+mod figures;
 mod imports;
 mod journal;
 mod kept;

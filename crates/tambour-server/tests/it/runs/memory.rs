@@ -11,8 +11,8 @@ use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
     Acquired, Admin, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueFilter, DialogueRow, Dialogues, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun,
-    Once, Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Usage, Written,
+    DialogueFilter, DialogueRow, Dialogues, FigureStep, Figures, FirstTexts, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun,
+    Once, Page, Repeat, Repeats, ReplyCounts, ReplyFigures, Retention, RuleCount, RunEnd, RunKind, Sent, StepFigures, StoreError, Turn, Usage, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,7 @@ struct Data {
     keys: Vec<Key>,
     settings: BTreeMap<String, String>,
     usage: Vec<Usage>,
+    figures: Vec<Figures>,
     last: i64,
     /// Rises with each start.
     epoch: i64,
@@ -155,14 +156,16 @@ struct MemoryLease {
 
 impl MemoryLease {
     /// Changes the message if the lease holds.
-    fn change(&self, change: impl FnOnce(&mut Message) -> Option<Usage>) -> Written {
+    fn change(&self, change: impl FnOnce(&mut Message) -> Option<(Option<Usage>, Vec<Figures>)>) -> Written {
         let mut data = self.store.data();
         let Some(message) = data.messages.get_mut(&self.row.id) else { return Written::Fenced };
         if message.epoch != self.epoch || message.row.status != "running" {
             return Written::Fenced;
         }
-        let usage = change(message);
-        data.usage.extend(usage);
+        if let Some((usage, figures)) = change(message) {
+            data.usage.extend(usage);
+            data.figures.extend(figures);
+        }
         drop(data);
         self.store.changed.notify_waiters();
         Written::Stored
@@ -211,13 +214,13 @@ impl Lease for MemoryLease {
     async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> Written {
         let progress = outcome.progress.clone();
         let written = self.change(|message| {
-            let usage = outcome.usage.clone();
+            let added = (outcome.usage.clone(), outcome.figures.clone());
             if !last.is_empty() {
                 message.entries.push(last);
             }
             message.row =
                 Arc::new(MessageRow { status, outcome: Some(outcome), ..MessageRow::clone(&message.row) });
-            usage
+            Some(added)
         });
         let mut data = self.store.data();
         let id = &self.row.conversation_id;
@@ -720,6 +723,8 @@ impl Admin for Memory {
         conversations.filter(|owner| *owner == from).for_each(|owner| to.clone_into(owner));
         let dialogues = data.dialogues.values_mut().map(|row| &mut row.owner);
         dialogues.filter(|owner| *owner == from).for_each(|owner| to.clone_into(owner));
+        let figures = data.figures.iter_mut().map(|row| &mut row.owner);
+        figures.filter(|owner| *owner == from).for_each(|owner| to.clone_into(owner));
         for message in data.messages.values_mut().filter(|message| message.row.owner == from) {
             let owner = to.to_owned();
             message.row = Arc::new(MessageRow { owner, ..MessageRow::clone(&message.row) });
@@ -733,6 +738,61 @@ impl Admin for Memory {
         data.keys.retain(|key| key.id != id);
         Ok(data.keys.len() < many)
     }
+}
+
+#[async_trait]
+impl ReplyFigures for Memory {
+    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError> {
+        self.data().figures.extend_from_slice(more);
+        Ok(())
+    }
+
+    async fn figures(
+        &self,
+        owner: Option<&str>,
+        (from, to): (&str, &str),
+        step: FigureStep,
+    ) -> Result<Vec<StepFigures>, StoreError> {
+        let data = self.data();
+        let mut rows: BTreeMap<(String, String), StepFigures> = BTreeMap::new();
+        for one in data.figures.iter().filter(|one| counts(one, owner, (from, to))) {
+            let (time, upstream) = (one.hour[..step.prefix() as usize].to_owned(), one.upstream.clone());
+            let row = rows.entry((time.clone(), upstream.clone())).or_insert_with(|| StepFigures {
+                time,
+                upstream,
+                counts: ReplyCounts::default(),
+                first_texts: FirstTexts::default(),
+            });
+            row.counts.add(&one.counts);
+            one.first_text.into_iter().for_each(|bucket| row.first_texts.add(bucket, 1));
+        }
+        Ok(rows.into_values().collect())
+    }
+
+    async fn repairs(
+        &self,
+        owner: Option<&str>,
+        days: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<RuleCount>, StoreError> {
+        let data = self.data();
+        let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
+        for one in data.figures.iter().filter(|one| counts(one, owner, days)) {
+            for RuleCount { rule, code, count } in &one.repairs {
+                *sums.entry((rule.clone(), code.clone())).or_default() += count;
+            }
+        }
+        let sums = sums.into_iter().map(|((rule, code), count)| RuleCount { rule, code, count });
+        let mut sums: Vec<RuleCount> = sums.collect();
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
+        sums.truncate(limit as usize);
+        Ok(sums)
+    }
+}
+
+/// Tells whether figures are of an owner and of days.
+fn counts(one: &Figures, owner: Option<&str>, (from, to): (&str, &str)) -> bool {
+    owner.is_none_or(|owner| one.owner == owner) && (from..=to).contains(&&one.hour[..10])
 }
 
 #[async_trait]

@@ -1,6 +1,7 @@
 //! Runs and their logs as the interface promises them: one source for every back end, a slow disk too.
 
 mod dialogues;
+mod figures;
 mod memory;
 mod sqlite;
 mod steps;
@@ -17,7 +18,7 @@ use tambour::state::{Attached, Operation};
 use tambour_server::store::{
     Acquired, Admin, Answers, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
     DialogueRow, Dialogues, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome,
-    Progress, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
+    Progress, Repeat, Repeats, ReplyFigures, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
 };
 
 use crate::server::within;
@@ -26,11 +27,18 @@ use dialogues::{
     a_fork_has_what_stands_before_its_turn, a_turn_and_what_it_makes_of_its_dialogue_are_one_step,
     an_input_that_was_taken_gives_way_to_the_next, runs_of_a_key_that_is_removed_end_and_are_written_no_more,
 };
+use figures::figures_are_added_up_and_come_with_the_end;
 
 /// What the suite asks of a store.
-trait Runs: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin {}
+trait Runs:
+    Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin + ReplyFigures
+{
+}
 
-impl<T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin> Runs for T {}
+impl<T> Runs for T where
+    T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin + ReplyFigures
+{
+}
 
 /// A store under test.
 #[async_trait]
@@ -99,6 +107,7 @@ suite! {
     a_dialogue_is_closed_only_when_nothing_runs_in_it
     runs_of_a_key_that_is_removed_end_and_are_written_no_more
     a_fork_has_what_stands_before_its_turn
+    figures_are_added_up_and_come_with_the_end
 }
 
 /// Not a test: the process whose disk is slow.

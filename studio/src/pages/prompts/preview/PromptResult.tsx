@@ -10,17 +10,17 @@ import { useText } from "../../../i18n/useText.ts";
 import { useCopy } from "../useCopy.ts";
 import { blocksOf } from "./blocks.ts";
 import styles from "./PromptResult.module.css";
-import { type Dropped, type Ingredients, type Rendered } from "./renderPrompt.ts";
-import { keyOf, useTokens } from "./useTokens.ts";
+import { Parts } from "./Parts.tsx";
+import { type Ingredients, type Rendered } from "./renderPrompt.ts";
 import { WokenLore } from "./WokenLore.tsx";
 import { yamlOf } from "./yaml.ts";
 
-/** A rendered prompt: its blocks with their tokens, what was left out, which world info woke. */
+/** A rendered prompt: its messages, tokens of its parts, what was left out, which world info woke. */
 export function PromptResult({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
   const t = useText(preview);
   const shared = useText(prompts);
   const copy = useCopy();
-  const { tokens, over, dropped, warnings, effects, text } = rendered;
+  const { tokens, over, warnings, effects, text } = rendered;
   return (
     <>
       <Section
@@ -35,26 +35,16 @@ export function PromptResult({ rendered, given }: { rendered: Rendered; given: I
         }
       >
         {over && <Alert className={styles["over"] ?? ""} type="warning" showIcon title={t("over")} />}
-        <Messages rendered={rendered} given={given} />
+        <Messages rendered={rendered} />
         <details className={styles["more"]}>
           <summary>{t("whole")}</summary>
           <p className={styles["hint"]}>{t("wholeHint")}</p>
           <LongText text={text} label={t("whole")} fileName="prompt.txt" />
         </details>
       </Section>
-      {dropped.length > 0 && (
-        <Section title={t("dropped")} hint={t("droppedHint")}>
-          <ul className={styles["list"]}>
-            {dropped.map((one, index) => (
-              <li key={index} className={styles["dropped"]}>
-                <DroppedName dropped={one} />
-                <span className={styles["hint"]}>{t("priority", { priority: one.priority })}</span>
-                <span className={styles["count"]}>{t("tokens", { count: one.tokens })}</span>
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      <Section title={t("parts")} hint={t("partsHint")}>
+        <Parts parts={rendered.parts} />
+      </Section>
       <WokenLore rendered={rendered} given={given} />
       {warnings.length > 0 && (
         <Section title={t("warnings")}>
@@ -81,50 +71,23 @@ export function PromptResult({ rendered, given }: { rendered: Rendered; given: I
   );
 }
 
-function Messages({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
+function Messages({ rendered }: { rendered: Rendered }) {
   const t = useText(preview);
   const messages = useMemo(
     () => rendered.messages.map(({ role, content }) => ({ role, blocks: blocksOf(content) })),
     [rendered],
   );
-  const texts = useMemo(() => messages.flatMap(({ blocks }) => blocks.map(({ text }) => text)), [messages]);
-  const counts = useTokens(texts, given.tokenizer);
   return messages.map(({ role, blocks }, number) => (
     <div key={number} className={styles["message"]}>
       <h3 className={styles["role"]}>{t("message", { number: number + 1, role })}</h3>
-      {blocks.map(({ tag, text }, index) => {
-        const count = counts.get(keyOf(given.tokenizer, text));
-        return (
-          <details key={index} className={styles["block"]} open={blocks.length <= 2 || index === 0}>
-            <summary>
-              {tag === null ? <span className={styles["plain"]}>{t("plainText")}</span> : <code>{tag}</code>}
-              <span className={styles["count"]}>
-                {count === undefined ? t("counting") : t("blockTokens", { count })}
-              </span>
-            </summary>
-            <LongText text={text} label={tag ?? t("plainText")} maxHeight={360} />
-          </details>
-        );
-      })}
+      {blocks.map(({ tag, text }, index) => (
+        <details key={index} className={styles["block"]} open={blocks.length <= 2 || index === 0}>
+          <summary>{tag === null ? <span className={styles["plain"]}>{t("plainText")}</span> : <code>{tag}</code>}</summary>
+          <LongText text={text} label={tag ?? t("plainText")} maxHeight={360} />
+        </details>
+      ))}
     </div>
   ));
-}
-
-function DroppedName({ dropped }: { dropped: Dropped }) {
-  const t = useText(preview);
-  const { kind, number = 0, index = 0, tag = "", title = "", role = "" } = dropped;
-  switch (kind) {
-    case "block":
-      return <strong>{t("droppedBlock", { number, name: tag })}</strong>;
-    case "lore":
-      return <strong>{t("droppedLore", { name: title })}</strong>;
-    case "message":
-      return <strong>{t("droppedMessage", { number: index + 1, name: role })}</strong>;
-    case "protocols":
-      return <strong>{t("droppedProtocols")}</strong>;
-    case "note":
-      return <strong>{t("droppedNote")}</strong>;
-  }
 }
 
 /** What the rendering says for the reply and for later turns. */

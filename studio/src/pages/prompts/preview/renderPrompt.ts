@@ -24,20 +24,9 @@ export type Ingredients = {
   readonly instructions: boolean;
 };
 
-/** Something that was left out for want of room. */
-export type Dropped = {
-  readonly kind: "block" | "lore" | "message" | "protocols" | "note";
-  readonly number?: number;
-  readonly index?: number;
-  readonly tag?: string;
-  readonly title?: string;
-  readonly role?: string;
-  readonly priority: string;
-  readonly tokens: number;
-};
+export type Part = Schemas["RenderedPrompt"]["parts"][number];
 
-export type Rendered = Omit<Schemas["RenderedPrompt"], "dropped" | "messages"> & {
-  readonly dropped: readonly Dropped[];
+export type Rendered = Omit<Schemas["RenderedPrompt"], "messages"> & {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 };
 
@@ -78,21 +67,4 @@ export function requestOf(given: Ingredients): Schemas["RenderPrompt"] {
 export async function renderPrompt(given: Ingredients, signal?: AbortSignal): Promise<Rendered> {
   const { data } = await api.post("/api/v1/prompts/render", requestOf(given), { signal });
   return data as unknown as Rendered;
-}
-
-/**
- * Tokens of a text by itself. The interface counts whole prompts, so the text is rendered as one; it is a value there
- * and never read as a template.
- */
-export async function countTokens(text: string, tokenizer: Tokenizer, signal?: AbortSignal): Promise<number> {
-  const { data } = await api.post(
-    "/api/v1/prompts/render",
-    {
-      skein: { blocks: [{ tag: "block", text: "{{ counted_text }}" }] },
-      context: { counted_text: text },
-      tokenizer,
-    },
-    { signal },
-  );
-  return data.tokens;
 }

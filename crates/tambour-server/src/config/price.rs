@@ -1,0 +1,84 @@
+//! Prices of models.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Config, ConfigError};
+use crate::quotas::Tokens;
+
+/// Price of a million tokens of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of prompts.
+    pub input: f64,
+    /// Of replies, reasoning among them.
+    pub output: f64,
+    /// Of the part of prompts that the service had in its cache; the price of prompts when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+}
+
+/// Highest price; with it a day of tokens stays far from what a number holds.
+const MAX_PRICE: f64 = 1e6;
+
+impl Price {
+    /// Cost of a reply in millionths of the currency's unit, from token counts in the names of OpenAI.
+    pub(crate) fn cost(&self, usage: &Value) -> i64 {
+        let Tokens { input, output } = Tokens::of(usage);
+        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
+        #[expect(clippy::cast_precision_loss)]
+        let part = |tokens: u64, price: f64| tokens as f64 * price;
+        let cost = part(input - cached, self.input)
+            + part(cached, self.cached_input.unwrap_or(self.input))
+            + part(output, self.output);
+        #[expect(clippy::cast_possible_truncation)]
+        let cost = cost.round() as i64;
+        cost
+    }
+}
+
+impl Config {
+    /// Checks currency and prices.
+    ///
+    /// # Errors
+    /// The currency is no short word, or a price is negative, not finite or above a million.
+    pub(super) fn check_prices(&self) -> Result<(), ConfigError> {
+        let currency = &self.currency;
+        if !(1..=8).contains(&currency.chars().count()) || currency.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(self.wrong("currency", "takes a short word such as `USD`"));
+        }
+        for (name, upstream) in &self.upstreams {
+            for (model, price) in &upstream.prices {
+                let given = [("input", Some(price.input)), ("output", Some(price.output)), ("cached_input", price.cached_input)];
+                for (part, value) in given {
+                    if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
+                        let field = format!("upstreams.{name}.prices.{model}.{part}");
+                        return Err(self.wrong(&field, "takes the price of a million tokens, 0 to 1000000"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Price;
+
+    #[test]
+    fn cached_tokens_have_a_price_of_their_own() {
+        let usage = json!({
+            "prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400},
+        });
+        let price = Price { input: 0.25, output: 2.0, cached_input: Some(0.025) };
+        assert_eq!(price.cost(&usage), 150 + 10 + 20);
+        assert_eq!(Price { cached_input: None, ..price }.cost(&usage), 250 + 20);
+        // More cached than asked is what no service may say.
+        let odd = json!({"prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 40}});
+        assert_eq!(price.cost(&odd), 0);
+    }
+}

@@ -1,0 +1,82 @@
+//! What the calls of a message used, by upstream.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Choice;
+use crate::upstream::{Ask, Upstream};
+use crate::quotas::Tokens;
+
+/// Token counts of a message, as they are shown and by upstream.
+#[derive(Debug, Default)]
+pub(crate) struct Spending {
+    /// Sum over all calls, in the names of the service.
+    pub(crate) usage: Value,
+    /// Calls by upstream; the upstream that gave the reply is the last one.
+    pub(crate) calls: Vec<UpstreamSpending>,
+}
+
+/// What calls of one upstream used.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamSpending {
+    pub(crate) upstream: Arc<str>,
+    pub(crate) tokens: Tokens,
+    /// Tokens of calls of models without a price.
+    pub(crate) unpriced: u64,
+    /// Millionths of the currency's unit.
+    pub(crate) cost: i64,
+}
+
+impl UpstreamSpending {
+    /// Use of one call.
+    pub(crate) fn of_call(upstream: &Upstream, ask: &Ask, usage: &Value) -> UpstreamSpending {
+        let tokens = Tokens::of(usage);
+        let price = upstream.price(ask);
+        UpstreamSpending {
+            upstream: upstream.name.clone(),
+            tokens,
+            unpriced: if price.is_some() { 0 } else { tokens.input.saturating_add(tokens.output) },
+            cost: price.map_or(0, |price| price.cost(usage)),
+        }
+    }
+
+    fn add(&mut self, more: &UpstreamSpending) {
+        self.tokens.input = self.tokens.input.saturating_add(more.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(more.tokens.output);
+        self.unpriced = self.unpriced.saturating_add(more.unpriced);
+        self.cost = self.cost.saturating_add(more.cost);
+    }
+}
+
+impl Spending {
+    /// Adds a call of an upstream, which may have given no counts.
+    pub(super) fn add(&mut self, choice: &Choice, usage: Option<Value>) {
+        let call = UpstreamSpending::of_call(&choice.upstream, &choice.ask, usage.as_ref().unwrap_or(&Value::Null));
+        match self.calls.iter().position(|one| one.upstream == call.upstream) {
+            Some(at) => {
+                let mut all = self.calls.remove(at);
+                all.add(&call);
+                self.calls.push(all);
+            }
+            None => self.calls.push(call),
+        }
+        add_usage(&mut self.usage, usage);
+    }
+}
+
+/// Adds token counts of a call, whatever they are called.
+fn add_usage(sum: &mut Value, usage: Option<Value>) {
+    match (sum, usage) {
+        (_, None | Some(Value::Null)) => {}
+        (Value::Object(sum), Some(Value::Object(more))) => {
+            for (name, value) in more {
+                add_usage(sum.entry(name).or_insert(Value::Null), Some(value));
+            }
+        }
+        (sum, Some(more)) => {
+            let both = sum.as_u64().zip(more.as_u64());
+            *sum = both.map_or(more, |(a, b)| Value::from(a + b));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Figures of one reply: what it adds to those of its hour.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::drive::UpstreamSpending;
+use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
+
+/// How a reply ended, and what was done to it.
+#[derive(Debug, Default)]
+pub(crate) struct ReplyEnd<'a> {
+    /// `completed`, `failed` or `cancelled`.
+    pub(crate) status: &'a str,
+    /// Whether another text is shown in its place, or it is kept as prose.
+    pub(crate) replaced: bool,
+    /// Time to its first text, in milliseconds.
+    pub(crate) first_text_ms: Option<u64>,
+    /// Its findings.
+    pub(crate) findings: Option<&'a Value>,
+}
+
+/// Part of a finding that figures count.
+#[derive(Deserialize)]
+struct Repaired<'a> {
+    rule: &'a str,
+    code: &'a str,
+    repair: Option<&'a str>,
+}
+
+/// Figures of a message, by upstream: the last of `calls` gave its reply.
+pub(crate) fn of_message(
+    row: &MessageRow,
+    status: &str,
+    record: &Value,
+    first_text_ms: Option<u64>,
+    calls: &[UpstreamSpending],
+) -> Vec<Figures> {
+    let metadata = &record["metadata"];
+    let told = |name: &str| metadata.get(name).is_some_and(|value| !value.is_null());
+    let end = ReplyEnd {
+        status,
+        replaced: told("fallback_reason") || told("unused_reason"),
+        first_text_ms,
+        findings: record.get("findings"),
+    };
+    of_reply(hour(&row.created), &row.owner, &end, calls)
+}
+
+/// Figures of a reply that came in an hour, by upstream: the last of `calls` gave it.
+pub(crate) fn of_reply(
+    hour: &str,
+    owner: &str,
+    ReplyEnd { status, replaced, first_text_ms, findings }: &ReplyEnd<'_>,
+    calls: &[UpstreamSpending],
+) -> Vec<Figures> {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let of_calls = |calls: &UpstreamSpending| Figures {
+        hour: hour.to_owned(),
+        owner: owner.to_owned(),
+        upstream: calls.upstream.as_ref().to_owned(),
+        counts: ReplyCounts {
+            input_tokens: count(calls.tokens.input),
+            output_tokens: count(calls.tokens.output),
+            unpriced_tokens: count(calls.unpriced),
+            cost: calls.cost,
+            ..ReplyCounts::default()
+        },
+        ..Figures::default()
+    };
+    let mut all: Vec<Figures> = calls.iter().map(of_calls).collect();
+    if all.is_empty() {
+        // Its run was interrupted: nobody knows any more who was asked.
+        all.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
+    }
+    let Some(Figures { counts, first_text, repairs, .. }) = all.last_mut() else { return all };
+    *repairs = repairs_by_rule(*findings);
+    *first_text = first_text_ms.map(FirstTexts::bucket);
+    match *status {
+        "completed" => counts.completed = 1,
+        "cancelled" => counts.cancelled = 1,
+        _ => counts.failed = 1,
+    }
+    if counts.completed == 1 {
+        counts.replaced = i64::from(*replaced);
+        counts.repaired = i64::from(!replaced && !repairs.is_empty());
+    }
+    all
+}
+
+/// The hour of an RFC 3339 time in UTC.
+fn hour(time: &str) -> &str {
+    time.get(..13).unwrap_or(time)
+}
+
+/// The hour that it is now.
+pub(crate) fn this_hour() -> String {
+    hour(&Timestamp::now().to_string()).to_owned()
+}
+
+fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
+    let mut counts: Vec<RuleCount> = Vec::new();
+    for finding in findings.and_then(Value::as_array).into_iter().flatten() {
+        let Ok(Repaired { rule, code, repair: Some(_) }) = Repaired::deserialize(finding) else { continue };
+        match counts.iter_mut().find(|one| one.rule == rule && one.code == code) {
+            Some(one) => one.count += 1,
+            None => counts.push(RuleCount { rule: rule.to_owned(), code: code.to_owned(), count: 1 }),
+        }
+    }
+    counts
+}

@@ -1,0 +1,156 @@
+//! Figures of replies over time: `GET /api/v1/figures`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan, Unit};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::keys::Caller;
+use super::page::Params;
+use super::problem::Problem;
+use crate::app::App;
+use crate::quotas::day;
+use crate::store::{FigureStep, FirstTexts, ReplyCounts, StepFigures};
+
+/// Days that are shown when nothing is said, the last one being today.
+const DAYS: i64 = 7;
+/// Most days by the hour, and by the day.
+const HOURLY_DAYS: i32 = 31;
+const DAILY_DAYS: i32 = 366;
+/// Most rules that are listed.
+const RULES: u32 = 100;
+
+/// Days of the figures, and length of their steps.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Range {
+    from: Option<String>,
+    to: Option<String>,
+    by: Option<String>,
+}
+
+/// Figures of one or more upstreams and steps.
+#[derive(Default)]
+struct Sum {
+    counts: ReplyCounts,
+    first_texts: FirstTexts,
+}
+
+impl Sum {
+    fn add(&mut self, row: &StepFigures) {
+        self.counts.add(&row.counts);
+        self.first_texts.merge(&row.first_texts);
+    }
+
+    /// Its fields behind those that say what it is of.
+    fn shown(&self, of: &[(&str, Value)]) -> Value {
+        let ReplyCounts {
+            completed,
+            failed,
+            cancelled,
+            repaired,
+            replaced,
+            input_tokens,
+            output_tokens,
+            unpriced_tokens,
+            cost,
+        } = self.counts;
+        let mut fields: Map<String, Value> = of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let counts = [
+            ("completed", completed),
+            ("failed", failed),
+            ("cancelled", cancelled),
+            ("repaired", repaired),
+            ("replaced", replaced),
+            ("input_tokens", input_tokens),
+            ("output_tokens", output_tokens),
+            ("unpriced_tokens", unpriced_tokens),
+        ];
+        fields.extend(counts.map(|(name, count)| (name.to_owned(), count.into())));
+        #[expect(clippy::cast_precision_loss)]
+        fields.insert("cost".to_owned(), (cost as f64 / 1e6).into());
+        for (name, part) in [("first_text_ms", 0.5), ("first_text_p95_ms", 0.95)] {
+            fields.insert(name.to_owned(), json!(self.first_texts.quantile(part)));
+        }
+        fields.into()
+    }
+}
+
+/// `GET /api/v1/figures`: those of all owners for an admin, else the caller's own.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Params(range): Params<Range>,
+) -> Result<Json<Value>, Problem> {
+    let (step, most) = match range.by.as_deref() {
+        None | Some("day") => (FigureStep::Day, DAILY_DAYS),
+        Some("hour") => (FigureStep::Hour, HOURLY_DAYS),
+        Some(_) => {
+            return Err(Problem::invalid("invalid_field", "`by` is `hour` or `day`").with("field", "by"));
+        }
+    };
+    let today: Date = day(Timestamp::now()).parse().map_err(|_| Problem::internal())?;
+    let to = named("to", range.to.as_deref())?.unwrap_or(today);
+    let from = match named("from", range.from.as_deref())? {
+        Some(from) => from,
+        None => to.saturating_sub((DAYS - 1).days()),
+    };
+    let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
+    if days < 1 || days > most {
+        let detail = format!("`from` to `to` is 1 to {most} days by the {}", if step == FigureStep::Day { "day" } else { "hour" });
+        return Err(Problem::invalid("invalid_field", detail).with("field", "from"));
+    }
+    let owner = (!caller.admin).then_some(caller.owner.as_str());
+    let (from, to) = (from.to_string(), to.to_string());
+    let rows = app.store.figures(owner, (&from, &to), step).await?;
+    let repairs = app.store.repairs(owner, (&from, &to), RULES).await?;
+    let (mut all, mut times, mut upstreams) = (Sum::default(), BTreeMap::new(), BTreeMap::new());
+    let mut data = Vec::with_capacity(rows.len());
+    for row in &rows {
+        all.add(row);
+        times.entry(&row.time).or_insert_with(Sum::default).add(row);
+        upstreams.entry(&row.upstream).or_insert_with(Sum::default).add(row);
+        let mut sum = Sum::default();
+        sum.add(row);
+        data.push(sum.shown(&[("time", time(&row.time)), ("upstream", upstream(&row.upstream))]));
+    }
+    let times: Vec<Value> = times.iter().map(|(at, sum)| sum.shown(&[("time", time(at))])).collect();
+    let upstreams: Vec<Value> = upstreams.iter().map(|(name, sum)| sum.shown(&[("upstream", upstream(name))])).collect();
+    Ok(Json(json!({
+        "from": from,
+        "to": to,
+        "by": if step == FigureStep::Day { "day" } else { "hour" },
+        "currency": app.loaded().config.currency,
+        "total": all.shown(&[]),
+        "times": times,
+        "upstreams": upstreams,
+        "data": data,
+        "repairs": repairs,
+    })))
+}
+
+fn named(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
+    let Some(day) = day else { return Ok(None) };
+    match day.parse() {
+        Ok(date) if day.len() == 10 => Ok(Some(date)),
+        _ => {
+            let detail = format!("`{name}` is a day such as 2026-01-31");
+            Err(Problem::invalid("invalid_field", detail).with("field", name))
+        }
+    }
+}
+
+/// A day as it is, an hour as an RFC 3339 time.
+fn time(step: &str) -> Value {
+    if step.len() > 10 { format!("{step}:00:00Z").into() } else { step.into() }
+}
+
+/// The name of an upstream; none where it is not known any more.
+fn upstream(name: &str) -> Value {
+    if name.is_empty() { Value::Null } else { name.into() }
+}

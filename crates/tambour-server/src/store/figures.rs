@@ -1,0 +1,203 @@
+//! Figures of replies over time: how they ended, what repaired them, what they cost. They outlive the replies.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+
+/// Figures of replies of one upstream within one hour.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The hour in UTC, such as `2026-01-31T09`.
+    pub hour: String,
+    /// Owner of the replies.
+    pub owner: String,
+    /// Name of the upstream; empty where it is not known any more.
+    pub upstream: String,
+    /// Counts of replies and tokens.
+    pub counts: ReplyCounts,
+    /// Bucket of the time to the first text, of those of [`FirstTexts`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_text: Option<u8>,
+    /// Repairs by rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<RuleCount>,
+}
+
+/// Counts of replies and tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyCounts {
+    /// Replies that came to their end.
+    pub completed: i64,
+    /// Replies that ended with an error.
+    pub failed: i64,
+    /// Replies that were cancelled.
+    pub cancelled: i64,
+    /// Completed replies that were repaired, and are used.
+    pub repaired: i64,
+    /// Completed replies in whose place another text is shown, or which are kept as prose.
+    pub replaced: i64,
+    /// Tokens of prompts.
+    pub input_tokens: i64,
+    /// Tokens of replies.
+    pub output_tokens: i64,
+    /// Tokens among them for which no price is configured.
+    pub unpriced_tokens: i64,
+    /// Millionths of the currency's unit.
+    pub cost: i64,
+}
+
+impl ReplyCounts {
+    /// Adds other counts.
+    pub fn add(&mut self, more: &ReplyCounts) {
+        let ReplyCounts {
+            completed,
+            failed,
+            cancelled,
+            repaired,
+            replaced,
+            input_tokens,
+            output_tokens,
+            unpriced_tokens,
+            cost,
+        } = more;
+        for (sum, more) in [
+            (&mut self.completed, completed),
+            (&mut self.failed, failed),
+            (&mut self.cancelled, cancelled),
+            (&mut self.repaired, repaired),
+            (&mut self.replaced, replaced),
+            (&mut self.input_tokens, input_tokens),
+            (&mut self.output_tokens, output_tokens),
+            (&mut self.unpriced_tokens, unpriced_tokens),
+            (&mut self.cost, cost),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+}
+
+/// Number of repairs by one rule with one code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCount {
+    /// Id of the rule.
+    pub rule: String,
+    /// Its code.
+    pub code: String,
+    /// How often it repaired something.
+    pub count: i64,
+}
+
+/// Length of the steps that figures are summed up in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureStep {
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+}
+
+impl FigureStep {
+    /// Characters of an hour that name the step.
+    #[must_use]
+    pub fn prefix(self) -> u32 {
+        match self {
+            FigureStep::Hour => 13,
+            FigureStep::Day => 10,
+        }
+    }
+}
+
+/// Figures of one upstream in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepFigures {
+    /// The step, such as `2026-01-31T09` or `2026-01-31`.
+    pub time: String,
+    /// Name of the upstream.
+    pub upstream: String,
+    /// Counts of replies and tokens.
+    pub counts: ReplyCounts,
+    /// Times to the first text.
+    pub first_texts: FirstTexts,
+}
+
+/// Distribution of times to the first text: counts by bucket, of which four double the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstTexts(Vec<i64>);
+
+/// Number of buckets; the last one takes everything from eighteen minutes on.
+const BUCKETS: usize = 81;
+
+impl FirstTexts {
+    /// Bucket of a time in milliseconds.
+    #[must_use]
+    pub fn bucket(ms: u64) -> u8 {
+        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let bucket = ((ms.max(1) as f64).log2() * 4.0).round() as usize;
+        u8::try_from(bucket.min(BUCKETS - 1)).unwrap_or(u8::MAX)
+    }
+
+    /// Adds times of one bucket.
+    pub fn add(&mut self, bucket: u8, count: i64) {
+        let bucket = usize::from(bucket).min(BUCKETS - 1);
+        if self.0.len() <= bucket {
+            self.0.resize(bucket + 1, 0);
+        }
+        self.0[bucket] = self.0[bucket].saturating_add(count);
+    }
+
+    /// Adds all of another distribution.
+    pub fn merge(&mut self, more: &FirstTexts) {
+        for (bucket, count) in (0..).zip(&more.0) {
+            self.add(bucket, *count);
+        }
+    }
+
+    /// Time in milliseconds that a part of them, 0 to 1, does not exceed, within a tenth; `None` of none.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> Option<u64> {
+        let all: i64 = self.0.iter().sum();
+        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+        let wanted = ((all as f64 * part).ceil() as i64).max(1);
+        let mut seen = 0;
+        let bucket = self.0.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        })?;
+        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let ms = (bucket as f64 / 4.0).exp2().round() as u64;
+        Some(ms)
+    }
+}
+
+/// Figures of a store.
+#[async_trait]
+pub trait ReplyFigures: Send + Sync {
+    /// Adds figures to those of their hours.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError>;
+
+    /// Figures of one owner, or of all, from one day to another, both included: by step and upstream, the first step first.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn figures(
+        &self,
+        owner: Option<&str>,
+        from_to: (&str, &str),
+        step: FigureStep,
+    ) -> Result<Vec<StepFigures>, StoreError>;
+
+    /// Repairs by rule of one owner, or of all, from one day to another, both included: the most frequent first.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn repairs(
+        &self,
+        owner: Option<&str>,
+        from_to: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<RuleCount>, StoreError>;
+}
