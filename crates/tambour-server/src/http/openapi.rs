@@ -287,10 +287,13 @@ fn described(operation: &Operation) -> Value {
                 );
             }
             if operation.method == "put" {
-                let about = "keeps the version without publishing it";
-                parameters.push(
-                    json!({"name": "draft", "in": "query", "schema": {"type": "boolean"}, "description": about}),
-                );
+                for (name, about) in [
+                    ("draft", "keeps the version without publishing it"),
+                    ("autosave", "with `draft` and `If-Match`: takes the place of the autosave before it"),
+                ] {
+                    let schema = json!({"type": "boolean"});
+                    parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
+                }
             }
             if operation.method != "get" {
                 parameters.push(if_match());

@@ -105,7 +105,7 @@ pub(super) async fn create(
     let warnings = valid(&app, &caller.owner, &new.yaml).await?;
     let id = ids::new("script");
     let by = (caller.owner.as_str(), &HeaderMap::new());
-    let version = store(&app, by, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
     let made = json!({ "script_id": id, "version": version, "warnings": warnings });
     Ok((StatusCode::CREATED, tag(version), Json(made)))
 }
@@ -125,7 +125,7 @@ pub(super) async fn put(
     name(&named)?;
     let warnings = valid(&app, &caller.owner, &new.yaml).await?;
     let by = (caller.owner.as_str(), &headers);
-    let version = store(&app, by, Script, (id.clone(), named), new.yaml, !draft.draft).await?;
+    let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
     Ok((tag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 

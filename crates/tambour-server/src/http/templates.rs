@@ -123,7 +123,7 @@ pub(super) async fn put(
     fits(&new.text, "text")?;
     let template = Template::parse(new.text.as_str());
     let by = (caller.owner.as_str(), &headers);
-    let version = store(&app, by, Kind, (id.clone(), id.clone()), new.text, !draft.draft).await?;
+    let version = store(&app, by, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
     let mut answer = described(&template);
     if let Some(fields) = answer.as_object_mut() {
         fields.shift_remove("text");

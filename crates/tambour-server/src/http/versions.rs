@@ -30,7 +30,22 @@ const LONGEST: usize = 1 << 20;
 pub(super) struct Draft {
     /// Whether the version is only kept, and not published.
     #[serde(default)]
-    pub(super) draft: bool,
+    draft: bool,
+    /// Whether an editor stores it by itself; only of a draft.
+    #[serde(default)]
+    autosave: bool,
+}
+
+impl Draft {
+    /// # Errors
+    /// What is published is no autosave.
+    fn check(&self) -> Result<(), Problem> {
+        if self.autosave && !self.draft {
+            let detail = "`autosave` goes with `draft`: a version that is used at once is none";
+            return Err(Problem::invalid("invalid_field", detail).with("field", "autosave"));
+        }
+        Ok(())
+    }
 }
 
 /// Which versions are compared.
@@ -173,9 +188,11 @@ pub(super) async fn store(
     kind: DocumentKind,
     (id, name): (String, String),
     text: String,
-    publish: bool,
+    draft: &Draft,
 ) -> Result<u32, Problem> {
-    let put = Put { publish, most: MOST, based_on: based_on(headers)? };
+    draft.check()?;
+    let put =
+        Put { publish: !draft.draft, autosave: draft.autosave, most: MOST, based_on: based_on(headers)? };
     let now = ids::now();
     let document =
         Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };
@@ -288,7 +305,14 @@ async fn compare(
 ) -> Result<Json<Value>, Problem> {
     let document = owned(app, owner, kind, id).await?;
     let to = pair.to.unwrap_or(document.latest);
-    let from = pair.from.unwrap_or(to.saturating_sub(1).max(1));
+    let from = match pair.from {
+        Some(from) => from,
+        None => {
+            // Numbers of autosaves are missing between.
+            let versions = app.store.versions((owner, kind), id).await?;
+            versions.iter().map(|version| version.version).find(|version| *version < to).unwrap_or(to)
+        }
+    };
     let before = text(app, owner, kind, &document, Some(from)).await?;
     let after = text(app, owner, kind, &document, Some(to)).await?;
     let names = (format!("version {from}"), format!("version {to}"));

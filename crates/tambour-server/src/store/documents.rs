@@ -57,6 +57,9 @@ pub struct Version {
 pub struct Put {
     /// Set to publish it at once.
     pub publish: bool,
+    /// Set when an editor stores it by itself. It takes the place of the autosave that it is based on, unless that one is published or was
+    /// stored in an earlier ten minutes.
+    pub autosave: bool,
     /// Documents of the kind that an owner may have.
     pub most: u32,
     /// The last version that its author knew, 0 for none; absent: whatever is there.

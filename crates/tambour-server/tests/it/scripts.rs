@@ -295,3 +295,50 @@ async fn removing_and_publishing_rest_on_the_version_that_was_read() {
         assert_eq!(with("delete", place, None, "\"2\"").await.status, 404);
     }
 }
+
+#[tokio::test]
+async fn autosaves_of_ten_minutes_are_one_version() {
+    let server = Tambour::with(&Mock::start(vec![]).await).await;
+    let made = server.post("/api/v1/scripts", &json!({"name": "a", "yaml": SCRIPT})).await;
+    let place = format!("/api/v1/scripts/{}", made.json["script_id"].as_str().unwrap());
+    let put = async |query: &str, text: &str, based_on: Option<u32>| {
+        let tag = based_on.map(|version| format!("\"{version}\""));
+        let headers: Vec<(&str, &str)> = tag.iter().map(|tag| ("if-match", tag.as_str())).collect();
+        let body = json!({"yaml": format!("{SCRIPT}\n# {text}\n")}).to_string();
+        server.call_with("PUT", &format!("{place}?{query}"), Some(&body), &headers).await
+    };
+    let versions = async || -> Vec<u64> {
+        let listed = server.get(&format!("{place}/versions")).await.json;
+        listed["data"].as_array().unwrap().iter().map(|one| one["version"].as_u64().unwrap()).collect()
+    };
+    // Two of the same ten minutes, whenever the test runs: at most one boundary is between them.
+    let autosave = "draft=true&autosave=true";
+    let mut latest = 1;
+    for text in ["a", "b", "c", "d"] {
+        let stored = put(autosave, text, Some(latest)).await;
+        assert_eq!(stored.status, 200, "{}", stored.text);
+        latest = u32::try_from(stored.json["version"].as_u64().unwrap()).unwrap();
+    }
+    assert_eq!(latest, 5, "numbers rise");
+    let left = versions().await;
+    assert!(left.len() <= 3 && left.contains(&5) && left.contains(&1), "{left:?}");
+    assert_eq!(server.get(&format!("{place}?version=5")).await.json["yaml"], format!("{SCRIPT}\n# d\n"));
+    // The two that are there, whatever their numbers.
+    let diff = server.get(&format!("{place}/diff")).await;
+    assert_eq!((diff.status, &diff.json["to"]), (200, &json!(5)), "{}", diff.text);
+    // What was saved by hand or published stays, and so does what a write does not know.
+    assert_eq!(put("draft=true", "by hand", Some(5)).await.json["version"], 6);
+    assert_eq!(put(autosave, "e", Some(6)).await.json["version"], 7);
+    let published = server.post(&format!("{place}/publish"), &json!({"version": 7})).await;
+    assert_eq!(published.status, 200, "{}", published.text);
+    assert_eq!(put(autosave, "f", Some(7)).await.json["version"], 8);
+    assert_eq!(put(autosave, "g", None).await.json["version"], 9);
+    let back = server.post(&format!("{place}/publish"), &json!({"version": 1})).await;
+    assert_eq!(back.status, 200);
+    let left = versions().await;
+    assert!([1, 5, 6, 7, 8, 9].iter().all(|version| left.contains(version)), "{left:?}");
+    let stale = put(autosave, "stale", Some(5)).await;
+    assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"));
+    let none = put("autosave=true", "h", Some(9)).await;
+    assert_eq!((none.status, &none.json["field"]), (422, &json!("autosave")), "{}", none.text);
+}

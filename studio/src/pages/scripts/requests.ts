@@ -46,7 +46,7 @@ export async function openScript(id: string, signal: AbortSignal): Promise<Opene
 /** Stores a draft behind a version; the number of the new one. */
 export async function putDraft(id: string, yaml: string, version: number): Promise<number> {
   const headers = { "if-match": `"${version}"` };
-  const { data } = await api.put("/api/v1/scripts/{id}", { yaml }, { path: { id }, query: { draft: true }, headers });
+  const { data } = await api.put("/api/v1/scripts/{id}", { yaml }, { path: { id }, query: { draft: true, autosave: true }, headers });
   return data.version;
 }
 

@@ -13,6 +13,9 @@ const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
      as latest from documents where owner = ? and kind = ?";
 
+/// Characters of an RFC 3339 time that name its ten minutes.
+const TEN_MINUTES: u32 = 15;
+
 #[async_trait]
 impl Documents for SqliteStore {
     async fn documents(&self, (owner, kind): OfKind<'_>) -> Result<Vec<Document>, StoreError> {
@@ -135,8 +138,13 @@ async fn take_into_use(
          (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
     );
     let query = query.bind(of.0).bind(of.1.word()).bind(id).bind(version).bind(now);
-    let found = query.execute(&mut *connection).await?.rows_affected() > 0;
-    Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
+    if query.execute(&mut *connection).await?.rows_affected() == 0 {
+        return Ok(DocumentChange::Missing);
+    }
+    // Also when another one is in use later, this one stays.
+    let query = sqlx::query("update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?");
+    query.bind(of.0).bind(of.1.word()).bind(id).bind(version).execute(&mut *connection).await?;
+    Ok(DocumentChange::Done)
 }
 
 async fn delete(
@@ -162,7 +170,7 @@ async fn write(
     (owner, kind): OfKind<'_>,
     document: &Document,
     text: &Version,
-    Put { publish, most, based_on }: Put,
+    Put { publish, autosave, most, based_on }: Put,
 ) -> sqlx::Result<PutOutcome> {
     if has_changed(connection, (owner, kind), &document.id, based_on).await? {
         return Ok(PutOutcome::Changed);
@@ -178,12 +186,22 @@ async fn write(
         return Ok(PutOutcome::TooMany);
     }
     let query = sqlx::query_scalar(
-        "insert into versions (owner, kind, id, version, created, hash, text) select ?1, ?2, ?3, \
-         coalesce((select max(version) from versions where owner = ?1 and kind = ?2 and id = ?3), 0) + 1, ?4, ?5, ?6 \
+        "insert into versions (owner, kind, id, version, created, hash, text, autosave) select ?1, ?2, ?3, \
+         coalesce((select max(version) from versions where owner = ?1 and kind = ?2 and id = ?3), 0) + 1, ?4, ?5, ?6, ?7 \
          returning version",
     );
     let query = query.bind(owner).bind(kind).bind(id).bind(&text.created).bind(&text.hash).bind(&text.text);
+    let query = query.bind(autosave);
     let version: u32 = query.fetch_one(&mut *connection).await?;
+    if let Some(before) = based_on.filter(|_| autosave) {
+        let query = sqlx::query(
+            "delete from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4 and autosave \
+             and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \
+             (select 1 from documents where owner = ?1 and kind = ?2 and id = ?3 and published = ?4)",
+        );
+        let query = query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(TEN_MINUTES);
+        query.execute(&mut *connection).await?;
+    }
     if publish {
         let query = sqlx::query("update documents set published = ? where owner = ? and kind = ? and id = ?");
         query.bind(version).bind(owner).bind(kind).bind(id).execute(&mut *connection).await?;
