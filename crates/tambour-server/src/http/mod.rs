@@ -34,6 +34,7 @@ mod settings;
 mod slow;
 mod states;
 mod templates;
+mod tool_calls;
 mod tools;
 mod usage;
 mod versions;

@@ -23,6 +23,7 @@ use super::schemas;
 use super::scripts::{NewScript, ScriptText};
 use super::states::{NewOperations, NewStateSchema, Rollback};
 use super::templates::NewTemplate;
+use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
 use crate::reading::{self, Contract};
@@ -45,6 +46,7 @@ use crate::upstream::Message;
     Executor,
     ToolChoice,
     InlineTool,
+    NewToolCall,
     ToolResults,
     PostedResult,
     PostedError,

@@ -13,12 +13,12 @@ type FormProps = {
   id: string;
   drafts: readonly Draft[];
   onDrafts: (drafts: readonly Draft[]) => void;
-  /** The point before the change. */
-  undoTo: string | null;
+  /** The point before the change; `undefined` while it is not known. */
+  undoTo: string | null | undefined;
   onDone: () => void;
 };
 
-type Outcome = { steps: readonly Step[]; applied: number; refused: number; undoTo: string | null };
+type Outcome = { steps: readonly Step[]; applied: number; refused: number; undoTo: string | null | undefined };
 
 /** Operations that are carried out by hand, with what became of each. */
 export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormProps) {
@@ -160,15 +160,20 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
               : `${t("applied", { count: outcome.applied })} · ${t("refused", { count: outcome.refused })}`
           }
           description={<Steps steps={outcome.steps} />}
-          action={
-            outcome.applied > 0 ? (
-              <Button size="small" onClick={() => void undo(outcome.undoTo)}>
-                {t("undo")}
-              </Button>
-            ) : undefined
-          }
+          action={<Undo outcome={outcome} onUndo={(to) => void undo(to)} />}
         />
       )}
     </form>
+  );
+}
+
+/** Takes back what a change applied, where the point before it is known. */
+function Undo({ outcome: { applied, undoTo }, onUndo }: { outcome: Outcome; onUndo: (to: string | null) => void }) {
+  const t = useText(conversations);
+  if (applied === 0 || undoTo === undefined) return null;
+  return (
+    <Button size="small" onClick={() => onUndo(undoTo)}>
+      {t("undo")}
+    </Button>
   );
 }

@@ -30,13 +30,13 @@ export function useConversation(id: string): ConversationData {
       return { data: data.messages ?? [], has_more: data.has_more ?? false };
     },
     cursorOf: (row) => row.message_id,
-    whole: true,
+    atLeast: Infinity,
   });
   const updates = useCursorList<Update>(`history ${id}`, {
     load: async (after, signal) =>
       (await api.get("/api/v1/conversations/{id}/state/history", { path, query: { after, limit: 200 }, signal })).data,
     cursorOf: (row) => String(row.position),
-    whole: true,
+    atLeast: Infinity,
   });
   const state = useResource(`state ${id}`, async (signal) => {
     const { data } = await api.get("/api/v1/conversations/{id}/state", { path, signal });
