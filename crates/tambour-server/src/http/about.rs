@@ -217,7 +217,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/rules" "listRules" "replies" [];
     get "/api/v1/rules/{name}" "getRule" "replies" [];
     get "/api/v1/settings" "getSettings" "settings" [];
-    put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"]];
+    put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"], BASED];
     get "/api/v1/upstreams" "listUpstreams" "settings" [ADMIN];
     post "/api/v1/upstreams/{name}/test" "testUpstream" "settings" [ADMIN, &["rate_limited", "tokens_used_up"]];
     get "/api/v1/mcp" "listMcpServers" "settings" [ADMIN];
@@ -229,9 +229,9 @@ const ABOUT: &[About] = about! {
     get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
     get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, QUERY, LONG];
     get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, QUERY, LONG];
-    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY, LONG];
-    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY, LONG];
-    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
+    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY, LONG, BASED];
+    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY, LONG, BASED];
+    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY, BASED];
     get "/api/v1/tools" "listTools" "tools" [LISTED];
     get "/api/v1/tools/{name}" "getTool" "tools" [];
     put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, LONG, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];

@@ -11,6 +11,7 @@ mod events;
 mod figures;
 mod foreign;
 pub(crate) mod idempotency;
+mod if_match;
 mod imports;
 pub(crate) mod keys;
 mod messages;
