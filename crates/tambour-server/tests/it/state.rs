@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::deletion::gone;
 use crate::mock::{Gate, Mock, Step, delta, reply};
-use crate::server::{Tambour, config};
+use crate::server::{Answer, Tambour, config};
 
 /// A reply with these blocks of operations.
 pub(crate) fn said(text: &str, blocks: &[Value]) -> String {

@@ -78,6 +78,7 @@ export function StateTab({ id, data, points, at, onAt }: StateProps) {
           drafts={drafts}
           onDrafts={setDrafts}
           undoTo={last(data)}
+          etag={data.state.data?.etag ?? null}
           onDone={() => {
             onAt(null);
             data.reloadState();

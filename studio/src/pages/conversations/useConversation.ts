@@ -11,7 +11,8 @@ export type ConversationData = {
   readonly head: Resource<Schemas["Conversation"]>;
   readonly messages: CursorList<Message>;
   readonly updates: CursorList<Update>;
-  readonly state: Resource<{ state: Json; schema: Json }>;
+  /** With the version that a change can be based on. */
+  readonly state: Resource<{ state: Json; schema: Json; etag: string | null }>;
   /** Loads again what a change of the state has changed. */
   readonly reloadState: () => void;
   readonly reload: () => void;
@@ -39,8 +40,8 @@ export function useConversation(id: string): ConversationData {
     atLeast: Infinity,
   });
   const state = useResource(`state ${id}`, async (signal) => {
-    const { data } = await api.get("/api/v1/conversations/{id}/state", { path, signal });
-    return data as { state: Json; schema: Json };
+    const { data, etag } = await api.get("/api/v1/conversations/{id}/state", { path, signal });
+    return { ...(data as { state: Json; schema: Json }), etag };
   });
   const reloadState = () => {
     updates.reload();
