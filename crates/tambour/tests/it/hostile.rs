@@ -16,20 +16,20 @@ const SMALL: usize = 8 << 10;
 const LARGE: usize = 64 << 10;
 
 /// Sizes of inputs of which even the smaller one exceeds what may be held or kept.
-const BIG: usize = 128 << 10;
-const HUGE: usize = 512 << 10;
+const BIG: usize = 48 << 10;
+const HUGE: usize = 192 << 10;
 
 /// Bytes that one reader may have allocated at a time, whatever it reads. Values that are delivered whole, such as
 /// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.
 const ALIVE: u64 = 6 << 20;
 
 /// Size of inputs whose memory is compared with their size.
-const WEIGHED: usize = 128 << 10;
+const WEIGHED: usize = 64 << 10;
 
 /// Bytes that may be alive for each byte of input, whatever is done with the reply, and what comes on top: findings, of
 /// which there are `limits.findings` at most, and schemas of tools.
 const PER_BYTE: u64 = 16;
-const BASE: u64 = 512 << 10;
+const BASE: u64 = 320 << 10;
 
 /// The same for repairing: what is written, where its signs are escaped up to five times as long, is read again.
 const PER_BYTE_REPAIRED: u64 = 28;
@@ -93,12 +93,13 @@ fn linear(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
 fn bounded(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     // What is kept whole because it may act grows up to these.
-    options.limits.value = 16 << 10;
-    options.limits.hold = 16 << 10;
-    options.limits.items = 256;
+    options.limits.value = 8 << 10;
+    options.limits.hold = 8 << 10;
+    options.limits.items = 128;
+    options.limits.findings = 100;
     let big = cost(dialect, &shape.input(BIG), chunk, &options);
     let huge = cost(dialect, &shape.input(HUGE), chunk, &options);
-    if huge.alive > ALIVE || huge.alive > big.alive + (64 << 10) {
+    if huge.alive > ALIVE || huge.alive > big.alive + (32 << 10) {
         return Err(format!("{} bytes alive, then {}", big.alive, huge.alive));
     }
     let allowed = options.limits.held() + 2 * options.limits.hold;
