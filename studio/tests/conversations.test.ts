@@ -124,6 +124,25 @@ test("conversations are searched, and deleted when that was confirmed", async ()
   });
 });
 
+test("a change by hand is taken back alone, behind more updates than one page of the listing has", async () => {
+  const made = await studio.request("POST", "/api/v1/conversations", { title: "Many updates" });
+  const { conversation_id: id } = made as { conversation_id: string };
+  for (let index = 1; index <= 230; index += 1) {
+    await studio.request("POST", `/api/v1/conversations/${id}/state/operations`, { operations: [["SET", "count", index]] });
+  }
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto(`/conversations/${id}?tab=state`);
+    await page.getByLabel("Path", { exact: true }).fill("mine");
+    await page.getByLabel("Value", { exact: true }).fill("7");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("mine").waitFor({ state: "detached" });
+    assert.deepEqual(await stateOf(studio, id), { count: 230 });
+    await page.goto(`/conversations/${id}?tab=history`);
+    await page.getByText("229").first().waitFor();
+  });
+});
+
 for (const language of ["en", "zh"] as const) {
   test(`payloads in a title, a reply and a state do not run (${language})`, async () => {
     const { id } = await makeQuest(studio, `Payload ${PAYLOAD}`);

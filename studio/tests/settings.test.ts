@@ -94,13 +94,18 @@ test("settings that somebody else changed are not overwritten", async () => {
     await withPage(browser, studio, { allow: [/status of 4(?:09|12)/] }, async (page) => {
       await page.goto("/settings");
       await page.getByLabel("Fallback text").fill("mine");
-      await studio.request("PUT", "/api/v1/settings", { "texts.fallback": "theirs" });
+      await studio.request("PUT", "/api/v1/settings", { "texts.fallback": "theirs", thought_display: "hidden" });
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Somebody else changed the settings meanwhile").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
-      await page.getByRole("button", { name: "Read again" }).click();
-      await page.getByLabel("Fallback text").filter({ hasText: "theirs" }).waitFor();
+      // What was not touched is as they have it, and what was typed is saved when that has been seen.
+      await page.getByText("Folded", { exact: true }).waitFor({ state: "detached" });
+      await page.getByText("Hidden", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("The settings were saved").waitFor();
+      const now = (await settingsOf(studio)) as { texts: { fallback: string }; thought_display?: string };
+      assert.deepEqual([now.texts.fallback, now.thought_display], ["mine", "hidden"]);
     });
   });
 });

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::Value;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tambour::schema::Schema;
 use tambour::state::{Applied, Attached, Operation};
 
 use crate::app::App;
-use crate::aside::EndFlag;
+use crate::aside::{EndFlag, in_place};
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
@@ -92,6 +94,29 @@ pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuar
     })
 }
 
+/// Version of a state with its schema, by their content: any change of them makes another one.
+pub(crate) fn version(state: &str, schema: Option<&str>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(state);
+    // No JSON has this byte.
+    hash.update([0]);
+    hash.update(schema.unwrap_or_default());
+    hash.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Refuses a change that is based on another version of the state.
+pub(crate) fn unchanged(row: &StateRow, based_on: Option<&str>) -> Result<(), Problem> {
+    let Some(known) = based_on else { return Ok(()) };
+    let now = in_place(|| version(&row.state.to_string(), row.schema.as_deref()));
+    if now == known {
+        return Ok(());
+    }
+    let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let detail = "the state has changed meanwhile; `present` is what it is now";
+    let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
+    Err(problem.with("present", json!({"state": row.state, "schema": schema, "version": now})))
+}
+
 /// What came of a change.
 pub(crate) struct Changed {
     /// Its name, if anything was changed.
@@ -100,6 +125,8 @@ pub(crate) struct Changed {
     pub(crate) applied: Applied,
     /// The state after it.
     pub(crate) state: Value,
+    /// The version after it.
+    pub(crate) version: String,
 }
 
 /// Applies operations to the state of a conversation, as a change of its own.
@@ -109,14 +136,17 @@ pub(crate) async fn change(
     operations: Vec<Operation>,
     analysis: String,
     atomic: bool,
+    based_on: Option<&str>,
 ) -> Result<Changed, Problem> {
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
+    let based_on = based_on.map(str::to_owned);
     // Operations that nobody waits for are not applied; those that have been applied are stored.
     let ended = EndFlag::default();
     let gone = Arc::clone(&ended.0);
     app.undisturbed(async move {
         let _turn = turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
+        unchanged(&row, based_on.as_deref())?;
         let schema = compiled(&work, &owner, &row).await?;
         let update = ids::new(OWN_UPDATE);
         let (name, before, next) = (update.clone(), row.state, row.next);
@@ -133,6 +163,7 @@ pub(crate) async fn change(
             let texts = (text, attached.state.to_string());
             Ok::<_, Problem>((applied, attached.state, texts))
         };
+        let text_of_schema = row.schema;
         let (applied, state, texts) = work.aside.run(&owner, apply).await??;
         let changed = applied.results.iter().any(|result| result.ok);
         if changed {
@@ -142,7 +173,8 @@ pub(crate) async fn change(
                 return Err(Problem::not_found(format!("there is no conversation `{id}`")));
             }
         }
-        Ok(Changed { update: changed.then_some(update), applied, state })
+        let version = in_place(|| version(&texts.1, text_of_schema.as_deref()));
+        Ok(Changed { update: changed.then_some(update), applied, state, version })
     })
     .await
 }

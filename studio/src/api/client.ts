@@ -107,3 +107,8 @@ export const api = {
     call<Answered<P, "patch">>("patch", path, options, body),
   remove: <P extends PathOf<"delete">>(path: P, ...[options]: Given<P>) => call<undefined>("delete", path, options),
 };
+
+/** Headers of a write that is based on a version. */
+export function basedOn(etag: string | null | undefined): { headers?: Readonly<Record<string, string>> } {
+  return etag === null || etag === undefined ? {} : { headers: { "if-match": etag } };
+}

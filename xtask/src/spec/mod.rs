@@ -5,6 +5,7 @@ mod planted;
 mod prove;
 mod rust;
 mod scan;
+mod studio;
 mod table;
 mod targets;
 

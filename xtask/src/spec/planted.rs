@@ -70,6 +70,8 @@ const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
 fn an_id_in_a_test_that_runs_counts() {
     let main = ("crates/a/tests/it/main.rs", "mod b;\n");
     assert!(Planted::new("counts", &[main, ("crates/a/tests/it/b.rs", TEST)]).counts("J-052"));
+    let of_page = ("studio/tests/a.test.ts", "test(\"a page (J-052)\", async () => {});\n");
+    assert!(Planted::new("page", &[("crates/a/src/lib.rs", ""), of_page]).counts("J-052"));
     let unit = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{TEST}}}\n");
     assert!(Planted::new("unit", &[("crates/a/src/lib.rs", &unit)]).counts("J-052"));
 }

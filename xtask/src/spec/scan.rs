@@ -7,7 +7,7 @@ use tambour_fixtures::Fixture;
 use tambour_fixtures::reading::is_judged_only;
 
 use super::table::{Row, is_id};
-use super::targets;
+use super::{studio, targets};
 
 /// Rows with the places that name them.
 pub(super) type Named = BTreeMap<String, Vec<String>>;
@@ -21,6 +21,11 @@ pub(super) fn read(root: &Path, rows: &[Row]) -> anyhow::Result<Named> {
             for id in ids(comment) {
                 name(&mut named, id, format!("{file}:{line}"));
             }
+        }
+    }
+    for test in studio::tests(root)? {
+        for id in ids(&test.title) {
+            name(&mut named, id, test.place.clone());
         }
     }
     for fixture in fixtures(root)? {

@@ -2,16 +2,29 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 /// Results of the steps so far.
-#[derive(Default)]
 pub(crate) struct Steps {
+    begun: Instant,
     passed: u64,
     failed: u64,
     times: Vec<(String, Duration, bool)>,
+}
+
+/// A step that runs beside others.
+pub(crate) struct Beside {
+    name: String,
+    thread: JoinHandle<(anyhow::Result<(bool, Vec<u8>)>, Duration)>,
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps { begun: Instant::now(), passed: 0, failed: 0, times: Vec::new() }
+    }
 }
 
 impl Steps {
@@ -20,7 +33,39 @@ impl Steps {
     pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
-        let (passed, failed) = match watch(command) {
+        let watched = watch(command);
+        self.count(name, start.elapsed(), watched)
+    }
+
+    /// Begins a step beside those that follow; [`Steps::wait`] shows its output and counts its tests.
+    pub(crate) fn begin(&self, name: &str, mut command: Command) -> Beside {
+        let begun = Instant::now();
+        let thread = std::thread::spawn(move || {
+            let captured = capture(&mut command);
+            (captured, begun.elapsed())
+        });
+        Beside { name: name.to_owned(), thread }
+    }
+
+    /// Waits for a step that was begun. Whether it passed.
+    pub(crate) fn wait(&mut self, Beside { name, thread }: Beside) -> bool {
+        println!("\n== {name}");
+        let (captured, time) = match thread.join() {
+            Ok(ended) => ended,
+            Err(_) => (Err(anyhow::anyhow!("its thread has panicked")), Duration::ZERO),
+        };
+        let watched = captured.and_then(|(success, output)| {
+            let (mut passed, mut failed) = (0, 0);
+            for line in output.split(|byte| *byte == b'\n') {
+                show(line, &mut passed, &mut failed);
+            }
+            Ok((success, passed, failed))
+        });
+        self.count(&name, time, watched)
+    }
+
+    fn count(&mut self, name: &str, time: Duration, watched: anyhow::Result<(bool, u64, u64)>) -> bool {
+        let (passed, failed) = match watched {
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
             // Tests passed, but something else, such as a build, did not.
             Ok((false, passed, 0)) => (passed, 1),
@@ -32,15 +77,14 @@ impl Steps {
         };
         self.passed += passed;
         self.failed += failed;
-        let time = start.elapsed();
         println!("== {name}: {}, {:.1} s", if failed == 0 { "ok" } else { "FAILED" }, time.as_secs_f64());
         self.times.push((name.to_owned(), time, failed == 0));
         failed == 0
     }
 
-    /// Time that all steps so far took.
+    /// Time since the first step began.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.times.iter().map(|(_, time, _)| *time).sum()
+        self.begun.elapsed()
     }
 
     /// Prints the times, and as the last line the counts.
@@ -65,15 +109,28 @@ fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let (mut passed, mut failed) = (0, 0);
     for line in BufReader::new(child.stdout.take().context("stdout is piped")?).split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        if let Some((more_passed, more_failed)) = counted(&line) {
-            passed += more_passed;
-            failed += more_failed;
-        }
+        show(&line?, &mut passed, &mut failed);
     }
     Ok((child.wait()?.success(), passed, failed))
+}
+
+/// Runs a command and keeps what it says, errors behind it.
+fn capture(command: &mut Command) -> anyhow::Result<(bool, Vec<u8>)> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    let mut said = output.stdout;
+    said.extend_from_slice(&output.stderr);
+    Ok((output.status.success(), said))
+}
+
+/// Shows a line, and adds up its counts if it is a `test result:` line.
+fn show(line: &[u8], passed: &mut u64, failed: &mut u64) {
+    let line = String::from_utf8_lossy(line);
+    println!("{line}");
+    if let Some((more_passed, more_failed)) = counted(&line) {
+        *passed += more_passed;
+        *failed += more_failed;
+    }
 }
 
 /// The counts of a `test result:` line.

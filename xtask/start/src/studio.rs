@@ -10,7 +10,17 @@ use anyhow::Context;
 const NODE: (u32, u32) = (20, 19);
 
 /// What a build is made of.
-const SOURCES: &[&str] = &["src", "public", "scripts", "index.html", "package-lock.json", "vite.config.ts"];
+const SOURCES: &[&str] = &[
+    "src",
+    "public",
+    "scripts",
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "vite.config.ts",
+    "tsconfig.json",
+    "../examples/abc-model/script.yaml",
+];
 
 /// The copy of the lock file that the installed packages are of.
 const INSTALLED: &str = "node_modules/.installed-lock.json";

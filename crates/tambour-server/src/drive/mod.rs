@@ -3,6 +3,7 @@
 
 mod attempt;
 mod best;
+mod execute;
 mod given_up;
 mod repeats;
 mod spending;
@@ -37,6 +38,7 @@ use crate::tools::Offered;
 use crate::upstream::{Ask, Message, Upstream, failure};
 use attempt::{Attempt, Repeat};
 use best::Best;
+pub(crate) use execute::{barred, execute};
 pub(crate) use spending::{Spending, UpstreamSpending};
 use tool_loop::ToolLoop;
 

@@ -19,7 +19,7 @@ use tambour::texts::counted;
 use self::round::Round;
 use super::attempt::Attempt;
 use super::repeats::Repeats;
-use super::{Choice, Log, Offer, Run, interrupted};
+use super::{Choice, Log, Offer, Run, barred, execute, interrupted};
 use crate::app::{App, Loaded};
 use crate::fail;
 use crate::history::Again;
@@ -188,17 +188,12 @@ impl<'a> ToolLoop<'a> {
         self.offer.tools.iter().find(|offered| offered.tool.name == call.name)
     }
 
-    /// Why a call must not run. The reader of the reply has looked already; this is the last look before the world is touched.
+    /// Reason why a call must not run.
     fn barred(&self, loaded: &Loaded, call: &ToolCall) -> Option<Trouble> {
-        let Some(offered) = self.offered(call) else { return Some(Trouble::NoTool(call.name.clone())) };
-        if !offered.tool.allows(self.offer.caller.as_deref()) {
-            return Some(Trouble::Forbidden(call.name.clone()));
+        match self.offered(call) {
+            Some(offered) => barred(loaded, offered, self.offer.caller.as_deref(), &call.args),
+            None => Some(Trouble::NoTool(call.name.clone())),
         }
-        if let Some(mismatch) = offered.tool.check(&call.args, 1).into_iter().next() {
-            return Some(Trouble::Arguments(mismatch.message, mismatch.pointer));
-        }
-        let Executor::Http { url, .. } = &offered.executor else { return None };
-        loaded.webhooks.guard().url(url).err().map(Trouble::Host)
     }
 
     /// Waits until people have said yes or no to the calls that need it. Errors by call when one is not allowed.
@@ -267,17 +262,7 @@ impl<'a> ToolLoop<'a> {
             args: &call.args,
             caller: self.offer.caller.as_deref(),
         };
-        let span = &round.spans[place];
-        let answered = async {
-            match executor {
-                Executor::Http { url, timeout_ms, secret, secret_env } => {
-                    let secrets = (secret.as_ref(), secret_env.as_deref());
-                    loaded.webhooks.call(url, secrets, *timeout_ms, &request, span).await
-                }
-                Executor::Mcp { server, tool } => loaded.mcp.call(server, tool, &call.args).await,
-                Executor::Client {} => Err(Trouble::Nobody),
-            }
-        };
+        let answered = execute(loaded, executor, &request, &round.spans[place]);
         let answer = tokio::select! {
             biased;
             end = self.halted() => return Err(end.into()),

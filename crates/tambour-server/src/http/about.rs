@@ -77,6 +77,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("answer_expected", 409, "the dialogue waits for the answer to a request; `call_id` names it"),
     ("no_turns", 409, "the dialogue has no turn yet"),
     ("not_published", 409, "no version of the script is published"),
+    ("confirmation_required", 409, "the tool runs only when a person has agreed to the call"),
     ("tool_of_server", 409, "the tool is one of an MCP server in the configuration, which no key changes"),
     ("own_key", 409, "a key cannot remove itself"),
     (
@@ -114,6 +115,7 @@ pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("unknown_alias", 422, "the configuration has no such alias; `close` has similar ones"),
     ("unknown_tool", 422, "there is no tool of that name; `close` has similar ones"),
     ("unknown_call", 422, "the message has no such call"),
+    ("tool_of_client", 422, "the tool is run by the client that offers it to a model"),
     ("webhook_not_allowed", 422, "webhooks may not go there"),
     ("too_many_tools", 422, "the owner has as many tools as there may be"),
     ("broken_file", 422, "a file cannot be imported; `errors` names each, and nothing is imported"),
@@ -215,7 +217,7 @@ const ABOUT: &[About] = about! {
     get "/api/v1/rules" "listRules" "replies" [];
     get "/api/v1/rules/{name}" "getRule" "replies" [];
     get "/api/v1/settings" "getSettings" "settings" [];
-    put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"]];
+    put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"], BASED];
     get "/api/v1/upstreams" "listUpstreams" "settings" [ADMIN];
     post "/api/v1/upstreams/{name}/test" "testUpstream" "settings" [ADMIN, &["rate_limited", "tokens_used_up"]];
     get "/api/v1/mcp" "listMcpServers" "settings" [ADMIN];
@@ -227,13 +229,14 @@ const ABOUT: &[About] = about! {
     get "/api/v1/conversations/{id}/export" "exportConversation" "conversations" [];
     get "/api/v1/conversations/{id}/state" "getState" "conversations" [GONE, QUERY, LONG];
     get "/api/v1/conversations/{id}/state/history" "getStateHistory" "conversations" [GONE, QUERY, LONG];
-    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY, LONG];
-    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY, LONG];
-    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY];
+    put "/api/v1/conversations/{id}/state/schema" "putStateSchema" "conversations" [SCHEMA, BUSY, LONG, BASED];
+    post "/api/v1/conversations/{id}/state/operations" "changeState" "conversations" [SCHEMA, BUSY, LONG, BASED];
+    post "/api/v1/conversations/{id}/state/rollback" "rollStateBack" "conversations" [GONE, BUSY, BASED];
     get "/api/v1/tools" "listTools" "tools" [LISTED];
     get "/api/v1/tools/{name}" "getTool" "tools" [];
     put "/api/v1/tools/{name}" "putTool" "tools" [ADMIN, SCHEMA, LONG, &["tool_of_server", "too_many_tools", "webhook_not_allowed"]];
     delete "/api/v1/tools/{name}" "deleteTool" "tools" [&["tool_of_server"]];
+    post "/api/v1/tools/{name}/calls" "callTool" "tools" [NAMED, SCHEMA, LONG, &["confirmation_required", "damaged", "forbidden", "model_forbidden", "rate_limited", "tokens_used_up", "tool_of_client", "tool_unavailable"]];
     get "/api/v1/scripts" "listScripts" "scripts" [LISTED];
     post "/api/v1/scripts" "createScript" "scripts" [SCRIPT, ONCE, LONG, &["malformed_request"]];
     post "/api/v1/scripts/validate" "validateScript" "scripts" [LONG];

@@ -23,6 +23,7 @@ use super::schemas;
 use super::scripts::{NewScript, ScriptText};
 use super::states::{NewOperations, NewStateSchema, Rollback};
 use super::templates::NewTemplate;
+use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
 use crate::reading::{self, Contract};
@@ -45,6 +46,7 @@ use crate::upstream::Message;
     Executor,
     ToolChoice,
     InlineTool,
+    NewToolCall,
     ToolResults,
     PostedResult,
     PostedError,
@@ -306,6 +308,16 @@ fn described(operation: &Operation) -> Value {
             parameters.push(if_match());
             described["responses"]["200"]["headers"]["ETag"] = entity_tag();
         }
+        "/api/v1/settings"
+        | "/api/v1/conversations/{id}/state"
+        | "/api/v1/conversations/{id}/state/schema"
+        | "/api/v1/conversations/{id}/state/operations"
+        | "/api/v1/conversations/{id}/state/rollback" => {
+            if operation.method != "get" {
+                parameters.push(if_match());
+            }
+            described["responses"]["200"]["headers"]["ETag"] = entity_tag();
+        }
         _ => {}
     }
     if operation.keep.is_some() || about::takes_word(operation) {
@@ -340,7 +352,7 @@ fn if_match() -> Value {
 
 /// The header that names the last version of a script or template.
 fn entity_tag() -> Value {
-    let about = "the last version, for `If-Match`: `\"0\"` where nothing is stored";
+    let about = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
     json!({"schema": {"type": "string"}, "description": about})
 }
 

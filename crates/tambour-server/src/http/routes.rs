@@ -6,7 +6,8 @@ use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
     answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
-    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tools, usage,
+    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_calls,
+    tools, usage,
     versions,
 };
 use crate::app::AppState;
@@ -116,6 +117,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/tools/{name}" "A tool, without its secret" None, "200" Json("Tool"), tools::show;
     put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;
     delete "/api/v1/tools/{name}" "Remove a tool" None, "204" Empty, tools::remove;
+    post "/api/v1/tools/{name}/calls" "Call a tool without a model" Some("NewToolCall"), "200" Json("ToolCallResult"), tool_calls::call, Keep::Stored;
     get "/api/v1/scripts" "Scripts, by id" None, "200" Json("Scripts"), scripts::list;
     post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create, Keep::Stored;
     post "/api/v1/scripts/validate" "What is wrong with a script" Some("ScriptText"), "200" Json("Validated"), scripts::validate;

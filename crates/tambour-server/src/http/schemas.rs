@@ -208,6 +208,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("RolledBack", object(&[("taken_back", number.clone()), ("state", json!({}))])),
         ("Tools", object(&[("data", list(&named("Tool"))), ("has_more", flag.clone())])),
         ("Tool", object(&tool)),
+        ("ToolCallResult", tool_call_result(&text, &number, &flag)),
         ("StreamToken", object(&[("token", text.clone()), ("expires_in", number.clone())])),
         ("Taken", object(&taken)),
         ("Scripts", page("Script")),
@@ -611,6 +612,17 @@ fn shown_settings(text: &Value, number: &Value) -> Value {
         ("default_upstream", name),
         ("limits", json!({"type": "object", "additionalProperties": {"type": "integer"}})),
         ("tools", object(&[("max_iterations", number.clone())])),
+    ])
+}
+
+/// Outcome of a call of a tool.
+fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
+    object(&[
+        ("call_id", text.clone()),
+        ("ok", flag.clone()),
+        ("result?", json!({"description": "what the tool gave"})),
+        ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
+        ("elapsed_ms", number.clone()),
     ])
 }
 

@@ -12,11 +12,12 @@ use tambour::dialogue::check::check_all;
 use tambour::options::Language;
 use tambour::script::{Problem as Fault, load_in};
 
+use super::if_match::{Tag, tag};
 use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Tag, Which, delete, fits, name, none, owned, shown, store, tag, text};
+use super::versions::{Draft, Which, delete, fits, name, none, owned, shown, store, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::ids;

@@ -4,16 +4,23 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 
+use super::if_match::{self, Tag, tag};
 use super::keys::{Caller, admin};
 use super::problem::{Problem, body};
 use crate::app::{App, SETTINGS, Settings, VERSION};
 
 /// `GET /api/v1/settings`
-pub(super) async fn show(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(shown(&app))
+pub(super) async fn show(State(app): State<Arc<App>>) -> (Tag, Json<Value>) {
+    tagged(shown(&app))
+}
+
+/// Settings with the version that a change of them can be based on.
+fn tagged(shown: Value) -> (Tag, Json<Value>) {
+    (tag(&shown[VERSION]), Json(shown))
 }
 
 fn shown(app: &App) -> Value {
@@ -46,9 +53,11 @@ fn shown(app: &App) -> Value {
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     admin(&caller)?;
+    let based_on = if_match::number(&headers)?;
     let mut given: Map<String, Value> = body(&bytes)?;
     let seen = given.shift_remove("version").filter(|version| !version.is_null());
     if let Some(version) = seen.as_ref().filter(|version| !version.is_u64()) {
@@ -76,6 +85,11 @@ pub(super) async fn change(
         // One change at a time: memory and database get them in the same order.
         let _changing = work.settings_change.lock().await;
         let now = work.settings().version();
+        if based_on.is_some_and(|version| version != now) {
+            let detail = format!("the settings have changed meanwhile: they are at version {now}");
+            let sent: Map<String, Value> = changes.into_iter().collect();
+            return Err(if_match::changed(detail, shown(&work), sent.into()));
+        }
         if let Some(seen) = seen.filter(|seen| *seen != now) {
             let detail =
                 format!("the settings are at version {now}, not {seen}: read them again, and change those");
@@ -95,7 +109,7 @@ pub(super) async fn change(
         Ok(())
     })
     .await?;
-    Ok(Json(shown(&app)))
+    Ok(tagged(shown(&app)))
 }
 
 /// Objects to dotted names.

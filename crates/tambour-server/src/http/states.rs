@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,11 +17,13 @@ use tambour::limits::StateLimits;
 use tambour::state::{self, Applied, Operation, Reason};
 
 use super::conversations::owned;
+use super::if_match::{self, Tag, tag};
 use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
 use crate::app::App;
+use crate::aside::in_place;
 use crate::states::{self, Changed, turn};
 use crate::store::{Back, StateChange, StateUpdates, UpdateRow, is_own_update};
 
@@ -166,9 +169,10 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(query): Params<At>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     owned(&app, &caller, &id).await?;
     let row = app.store.state(&id).await?.unwrap_or_default();
+    let version = in_place(|| states::version(&row.state.to_string(), row.schema.as_deref()));
     let state = match &query.at {
         None => row.state,
         Some(at) => {
@@ -178,7 +182,7 @@ pub(super) async fn show(
         }
     };
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Ok(Json(json!({"conversation_id": id, "state": state, "schema": schema})))
+    Ok((tag(version), Json(json!({"conversation_id": id, "state": state, "schema": schema}))))
 }
 
 /// `GET /api/v1/conversations/{id}/state/history`
@@ -252,9 +256,11 @@ pub(super) async fn schema(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
     let NewStateSchema { schema } = body(&bytes)?;
+    let based_on = if_match::based_on(&headers)?;
     owned(&app, &caller, &id).await?;
     let compiled = match &schema {
         Value::Null => None,
@@ -264,19 +270,21 @@ pub(super) async fn schema(
     };
     let _turn = turn(&app, &id).await?;
     let text = (!schema.is_null()).then(|| schema.to_string());
+    let row = app.store.state(&id).await?.unwrap_or_default();
+    states::unchanged(&row, based_on)?;
     if !app.store.put_state_schema(&id, text.as_deref()).await? {
         return Err(no_conversation(&id));
     }
+    let version = in_place(|| states::version(&row.state.to_string(), text.as_deref()));
     let mut mismatches = Vec::new();
     if let Some(compiled) = compiled {
-        let state = app.store.state(&id).await?.unwrap_or_default().state;
-        mismatches = app.aside.run(&caller.owner, move || compiled.check(&state, MISMATCHES)).await?;
+        mismatches = app.aside.run(&caller.owner, move || compiled.check(&row.state, MISMATCHES)).await?;
     }
     let mismatches: Vec<Value> = mismatches
         .into_iter()
         .map(|mismatch| json!({"pointer": mismatch.pointer, "message": mismatch.message}))
         .collect();
-    Ok(Json(json!({"schema": schema, "mismatches": mismatches})))
+    Ok((tag(version), Json(json!({"schema": schema, "mismatches": mismatches}))))
 }
 
 /// `POST /api/v1/conversations/{id}/state/operations`
@@ -284,8 +292,10 @@ pub(super) async fn operations(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
+    let based_on = if_match::based_on(&headers)?;
     let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes)?;
     let BoundedOperations { kept, count } = operations;
     drop(bytes);
@@ -294,8 +304,8 @@ pub(super) async fn operations(
         let detail = "`analysis` has at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let change = states::change(&app, (&caller.owner, &id), kept, analysis, atomic);
-    let Changed { update, applied, state } = change.await?;
+    let change = states::change(&app, (&caller.owner, &id), kept, analysis, atomic, based_on);
+    let Changed { update, applied, state, version } = change.await?;
     // F-113
     let refused = state::refused(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice(REFUSED).to_owned();
@@ -316,7 +326,7 @@ pub(super) async fn operations(
         json!({"update_id": update, "results": results, "counts": counts, "notices": notices, "state": null});
     // Moved and not copied: it may be large.
     answer["state"] = state;
-    Ok(Json(answer))
+    Ok((tag(version), Json(answer)))
 }
 
 /// `POST /api/v1/conversations/{id}/state/rollback`
@@ -324,13 +334,17 @@ pub(super) async fn rollback(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<(Tag, Json<Value>), Problem> {
+    let based_on = if_match::based_on(&headers)?.map(str::to_owned);
     let Rollback { to } = body(&bytes)?;
     owned(&app, &caller, &id).await?;
     let work = app.clone();
     app.undisturbed(async move {
         let _turn = turn(&work, &id).await?;
+        let row = work.store.state(&id).await?.unwrap_or_default();
+        states::unchanged(&row, based_on.as_deref())?;
         let point = match &to {
             Value::Null => Point::Start,
             Value::String(to) => point(&work, &id, "to", to).await?,
@@ -340,7 +354,8 @@ pub(super) async fn rollback(
             }
         };
         let (state, taken_back) = told(work.store.roll_state_back(&id, point.back()).await?, "to")?;
-        Ok(Json(json!({"taken_back": taken_back, "state": state})))
+        let version = in_place(|| states::version(&state.to_string(), row.schema.as_deref()));
+        Ok((tag(version), Json(json!({"taken_back": taken_back, "state": state}))))
     })
     .await
 }

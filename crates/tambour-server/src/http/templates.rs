@@ -10,11 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::prompt::template::{Layer, Template, builtin};
 
+use super::if_match::{Tag, tag};
 use super::keys::Caller;
 use super::page;
 use super::page::Params;
 use super::problem::{Problem, body};
-use super::versions::{Draft, Tag, Which, delete, fits, shown, store, tag, text};
+use super::versions::{Draft, Which, delete, fits, shown, store, text};
 use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::store::DocumentKind::Template as Kind;

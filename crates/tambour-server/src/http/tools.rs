@@ -351,7 +351,8 @@ async fn of_a_server(
     }
 }
 
-async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
+/// The registered tool of that name, or the one of an MCP server.
+pub(super) async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
     let loaded = app.loaded();
     let mcp = &loaded.mcp;
     let found = match mcp.find(name) {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::AppendHeaders;
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
+use super::if_match::{self, Tag, tag};
 use super::keys::Caller;
 use super::page::{self, Params};
 use super::problem::{Problem, body};
@@ -126,28 +126,10 @@ pub(super) async fn owned(app: &App, owner: &str, kind: DocumentKind, id: &str) 
     app.store.document((owner, kind), id).await?.ok_or_else(|| none(kind, id))
 }
 
-/// The header that names the last version of a document.
-pub(super) type Tag = AppendHeaders<[(header::HeaderName, HeaderValue); 1]>;
-
-/// The entity tag of a document: its last version, 0 where nothing is stored. Publishing does not change it.
-pub(super) fn tag(latest: u32) -> Tag {
-    let value = HeaderValue::from_str(&format!("\"{latest}\"")).expect("digits are a header");
-    AppendHeaders([(header::ETAG, value)])
-}
-
 /// The version that a write is based on, by `If-Match`. `*` and no header are any.
 fn based_on(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    let Some(given) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    if given == "*" {
-        return Ok(None);
-    }
-    let tag = given.to_str().ok().and_then(|given| given.trim().strip_prefix('"')?.strip_suffix('"'));
-    let version =
-        tag.filter(|tag| tag.bytes().all(|byte| byte.is_ascii_digit())).and_then(|tag| tag.parse().ok());
-    version.map(Some).ok_or_else(|| {
-        let detail = "`If-Match` is the `ETag` of a script or template, such as `\"3\"`, or `*`";
-        Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
-    })
+    // No document has so many versions.
+    Ok(if_match::number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
 /// The answer to a write that is based on another version than the last: what is stored now, and what was sent.
@@ -177,8 +159,7 @@ async fn changed(
         Some(version) => format!("`{id}` has changed meanwhile: its last version is {version}"),
         None => format!("`{id}` was removed meanwhile"),
     };
-    let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
-    Ok(problem.with("present", present).with("sent", sent))
+    Ok(if_match::changed(detail, present, sent))
 }
 
 /// Stores the next version; its number. With `If-Match` only behind the version that it names.

@@ -85,3 +85,22 @@ async fn all_of_a_change_or_nothing() {
     assert_eq!(before["text_language"], "zh");
     assert_eq!(before["upstreams"][1]["kind"], "openai");
 }
+
+#[tokio::test]
+async fn changes_of_settings_are_based_on_what_was_seen() {
+    let server = Tambour::with(&Mock::start(vec![]).await).await;
+    let tag = |answer: &crate::server::Answer| answer.headers["etag"].to_str().unwrap().to_owned();
+    let put = async |language: &str, based_on: &str| {
+        let body = json!({"text_language": language}).to_string();
+        server.call_with("PUT", "/api/v1/settings", Some(&body), &[("if-match", based_on)]).await
+    };
+    let seen = tag(&server.get("/api/v1/settings").await);
+    let changed = put("en", &seen).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!(tag(&changed), tag(&server.get("/api/v1/settings").await));
+    let stale = put("zh", &seen).await;
+    assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
+    assert_eq!((&stale.json["present"]["text_language"], &stale.json["sent"]["text_language"]), (&json!("en"), &json!("zh")));
+    assert_eq!(put("zh", &tag(&changed)).await.status, 200);
+    assert_eq!(put("en", "\"x\"").await.status, 400);
+}

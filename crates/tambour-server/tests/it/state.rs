@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::deletion::gone;
 use crate::mock::{Gate, Mock, Step, delta, reply};
-use crate::server::{Tambour, config};
+use crate::server::{Answer, Tambour, config};
 
 /// A reply with these blocks of operations.
 pub(crate) fn said(text: &str, blocks: &[Value]) -> String {
@@ -514,4 +514,41 @@ async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
     assert!(peak < 16 * bodies, "{peak} KiB for {bodies} KiB of bodies");
     let kept = apart.memory().unwrap() - before;
     assert!(kept < 4 * bodies, "{kept} KiB are kept of {bodies} KiB of bodies");
+}
+
+#[tokio::test]
+async fn changes_of_a_state_are_based_on_what_was_seen() {
+    let server = Tambour::with(&Mock::start(vec![]).await).await;
+    let made = server.post("/api/v1/conversations", &json!({})).await.json;
+    let place = format!("/api/v1/conversations/{}/state", made["conversation_id"].as_str().unwrap());
+    let tag = |answer: &Answer| answer.headers["etag"].to_str().unwrap().to_owned();
+    let send = async |method: &str, path: &str, body: Value, based_on: &str| {
+        let headers = [("if-match", based_on)];
+        server.call_with(method, &format!("{place}{path}"), Some(&body.to_string()), &headers).await
+    };
+    let set = |value: i64| json!({"operations": [["SET", "a", value]]});
+    let empty = tag(&server.get(&place).await);
+    let first = send("POST", "/operations", set(1), &empty).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    assert_eq!(tag(&first), tag(&server.get(&place).await));
+    // Whoever saw it before is told what it is now, and changes nothing.
+    for (method, path, body) in [
+        ("POST", "/operations", set(2)),
+        ("POST", "/rollback", json!({"to": null})),
+        ("PUT", "/schema", json!({"schema": {"type": "object"}})),
+    ] {
+        let stale = send(method, path, body, &empty).await;
+        assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
+        assert_eq!(stale.json["present"]["state"], json!({"a": 1}));
+        assert_eq!(format!("\"{}\"", stale.json["present"]["version"].as_str().unwrap()), tag(&first));
+    }
+    let schema = send("PUT", "/schema", json!({"schema": {"type": "object"}}), &tag(&first)).await;
+    assert_eq!(schema.status, 200, "{}", schema.text);
+    assert_eq!(send("POST", "/operations", set(2), &tag(&first)).await.status, 412, "a schema is a change too");
+    let back = send("POST", "/rollback", json!({"to": null}), &tag(&schema)).await;
+    assert_eq!((back.status, tag(&back)), (200, tag(&server.get(&place).await)), "{}", back.text);
+    assert_ne!(tag(&back), tag(&schema));
+    assert_eq!(send("POST", "/operations", set(3), "*").await.status, 200);
+    let malformed = send("POST", "/operations", set(3), "3").await;
+    assert_eq!((malformed.status, malformed.problem()), (400, "malformed_request"));
 }

@@ -188,3 +188,43 @@ async fn nobody_at_the_address() {
     drop(free);
     assert_eq!(to(&url, &["127.0.0.1"], true).await, Ok(vec!["unreachable".to_owned()]));
 }
+
+#[tokio::test]
+async fn a_tool_is_called_without_a_model() {
+    let kit = Kit::new(&[], vec![whole(200, "application/json", r#"{"words": 2}"#), whole(500, "text/plain", "no")]).await;
+    let call = async |name: &str, body: Value| kit.server.post(&format!("/api/v1/tools/{name}/calls"), &body).await;
+    let args = json!({"userInput": "two words"});
+    let called = call("lint", json!({"args": args})).await;
+    assert_eq!((called.status, &called.json["ok"], &called.json["result"]), (200, &json!(true), &json!({"words": 2})), "{}", called.text);
+    let sent = &kit.hook.asked()[0];
+    assert_eq!((&sent.body["args"], &sent.body["call_id"]), (&args, &called.json["call_id"]));
+    let failed = call("lint", json!({"args": args})).await;
+    assert_eq!((failed.status, &failed.json["ok"], &failed.json["error"]["code"]), (200, &json!(false), &json!("http_status")));
+    // Nothing of these reaches the webhook.
+    let wrong = call("lint", json!({"args": {"userInput": 7}})).await;
+    assert_eq!((wrong.status, &wrong.json["error"]["code"]), (200, &json!("tool_args_invalid")), "{}", wrong.text);
+    let none = call("nothing", json!({})).await;
+    assert_eq!((none.status, none.problem()), (404, "not_found"));
+    kit.register("careful", &json!({"confirm": true, "callers": ["me"]})).await;
+    let unconfirmed = call("careful", json!({"args": args, "caller": "me"})).await;
+    assert_eq!((unconfirmed.status, unconfirmed.problem()), (409, "confirmation_required"));
+    let other = call("careful", json!({"args": args, "caller": "you", "confirmed": true})).await;
+    assert_eq!(other.json["error"]["code"], "tool_forbidden", "{}", other.text);
+    kit.register("of_client", &json!({"executor": {"kind": "client"}})).await;
+    let of_client = call("of_client", json!({"args": args})).await;
+    assert_eq!((of_client.status, of_client.problem()), (422, "tool_of_client"));
+    assert_eq!(kit.hook.calls().begun, 2);
+}
+
+#[tokio::test]
+async fn a_call_that_is_sent_again_runs_once() {
+    let kit = Kit::new(&[], vec![whole(200, "application/json", "1")]).await;
+    let body = json!({"args": {"userInput": "x"}}).to_string();
+    let call = async || {
+        let headers = [("idempotency-key", "one")];
+        kit.server.call_with("POST", "/api/v1/tools/lint/calls", Some(&body), &headers).await
+    };
+    let (first, again) = (call().await, call().await);
+    assert_eq!((first.status, &first.json), (200, &again.json), "{}", first.text);
+    assert_eq!(kit.hook.calls().begun, 1);
+}

@@ -8,30 +8,52 @@
 pub struct Prose {
     line: Line,
     spans: Spans,
+    /// Text that was not looked at yet: few replies are asked about, and many small pieces cost more than one.
+    unread: String,
 }
+
+/// Bytes of text that are looked at together.
+const TOGETHER: usize = 256;
 
 impl Prose {
     /// Reads text.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        self.line.text(text);
-        self.spans.text(text);
+        if self.unread.len() + text.len() > TOGETHER {
+            self.read();
+            if text.len() > TOGETHER {
+                self.line.text(text);
+                return self.spans.text(text);
+            }
+        }
+        self.unread.push_str(text);
+    }
+
+    /// Looks at what was not looked at.
+    fn read(&mut self) {
+        self.line.text(&self.unread);
+        self.spans.text(&self.unread);
+        self.unread.clear();
     }
 
     /// The line that the place after all text so far stands in.
     #[must_use]
     pub fn line(&self) -> Line {
-        self.line
+        let mut line = self.line;
+        line.text(&self.unread);
+        line
     }
 
     /// Whether a code span may be open, on this line or from an earlier one of the paragraph on.
     pub fn in_span(&mut self) -> bool {
+        self.read();
         self.spans.end_run();
         !self.spans.open.is_empty()
     }
 
     /// Passes over something on the line that is no text, such as a value.
     pub fn pass_over(&mut self) {
+        self.read();
         self.spans.end_run();
         self.spans.filled = true;
     }
@@ -52,6 +74,7 @@ impl Prose {
 
     /// All that is watched from place `from` on is text of another kind ([`Prose::is_text`]).
     pub fn set_text(&mut self, from: usize) {
+        self.read();
         if let Some(places) = self.spans.watched.get_mut(from..) {
             places.fill(true);
         }
@@ -59,6 +82,7 @@ impl Prose {
 
     /// Whether a watched place stands in a code span that has closed, or in other text ([`Prose::set_text`]).
     pub fn is_text(&mut self, place: usize) -> bool {
+        self.read();
         self.spans.end_run();
         self.spans.watched.get(place).copied().unwrap_or_default()
     }

@@ -22,10 +22,9 @@ export const settings = defineTexts({
   save: { zh: "保存", en: "Save" },
   saved: { zh: "设置已保存", en: "The settings were saved" },
   changedMeanwhile: {
-    zh: "设置已被其他人更改。请重新读取后再修改；您的输入仍在表单中。",
-    en: "Somebody else changed the settings meanwhile. Read them again; what you entered is kept until then.",
+    zh: "设置刚被他人更改。您没有改动的字段已显示新值；请核对后再次保存。",
+    en: "Somebody else changed the settings meanwhile. Fields that you did not touch show their values; look at them and save again.",
   },
-  readAgain: { zh: "重新读取", en: "Read again" },
   upstreams: { zh: "上游", en: "Upstreams" },
   upstreamsHint: {
     zh: "在 tambour.toml 中配置；密钥从不显示。测试会请求最多 16 个词元。",

@@ -144,6 +144,7 @@ function ConversationPage({ id }: { id: string }) {
           target={target}
           points={points}
           updates={updates.rows}
+          etag={data.state.data?.etag ?? null}
           onClose={() => setTarget(undefined)}
           onDone={data.reloadState}
         />

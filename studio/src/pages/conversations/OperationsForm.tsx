@@ -1,7 +1,9 @@
 import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
 import { Alert, App, Button, Checkbox, Input, Select } from "antd";
 import { useState } from "react";
-import { api } from "../../api/client.ts";
+import { api, basedOn } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import { type Draft, operationOf, OPERATIONS, type Step, stepsOf, takesValue, valueOf } from "./operations.ts";
@@ -13,15 +15,17 @@ type FormProps = {
   id: string;
   drafts: readonly Draft[];
   onDrafts: (drafts: readonly Draft[]) => void;
-  /** The point before the change. */
-  undoTo: string | null;
+  /** The point before the change; `undefined` while it is not known. */
+  undoTo: string | null | undefined;
+  /** Version of the state that is seen. */
+  etag: string | null;
   onDone: () => void;
 };
 
-type Outcome = { steps: readonly Step[]; applied: number; refused: number; undoTo: string | null };
+type Outcome = { steps: readonly Step[]; applied: number; refused: number; undoTo: string | null | undefined };
 
 /** Operations that are carried out by hand, with what became of each. */
-export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormProps) {
+export function OperationsForm({ id, drafts, onDrafts, undoTo, etag, onDone }: FormProps) {
   const t = useText(conversations);
   const { message } = App.useApp();
   const { show } = useNotices();
@@ -30,6 +34,8 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
   const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const { line } = useProblemText();
+  const textOf = (error: unknown): string => (error instanceof ApiError ? line(error) : String(error));
 
   const change = (at: number, part: Partial<Draft>) =>
     onDrafts(drafts.map((draft, index) => (index === at ? { ...draft, ...part } : draft)));
@@ -43,7 +49,7 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
       const { data } = await api.post(
         "/api/v1/conversations/{id}/state/operations",
         { operations, atomic, results: "all", ...(analysis.trim() === "" ? {} : { analysis: analysis.trim() }) },
-        { path: { id } },
+        { path: { id }, ...basedOn(etag) },
       );
       const typed = operations.map(([op, path, value]) => ({ op, path, ...(value === undefined ? {} : { value }) }));
       const { applied, refused } = data.counts;
@@ -56,7 +62,9 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
       }
       onDone();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(textOf(error));
+      // What is seen then is what the next try is based on.
+      if (error instanceof ApiError && error.code === "changed_meanwhile") onDone();
     }
     setBusy(false);
   }
@@ -68,7 +76,7 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
       setOutcome(null);
       onDone();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(textOf(error));
     }
   }
 
@@ -160,15 +168,20 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, onDone }: FormPro
               : `${t("applied", { count: outcome.applied })} · ${t("refused", { count: outcome.refused })}`
           }
           description={<Steps steps={outcome.steps} />}
-          action={
-            outcome.applied > 0 ? (
-              <Button size="small" onClick={() => void undo(outcome.undoTo)}>
-                {t("undo")}
-              </Button>
-            ) : undefined
-          }
+          action={<Undo outcome={outcome} onUndo={(to) => void undo(to)} />}
         />
       )}
     </form>
+  );
+}
+
+/** Takes back what a change applied, where the point before it is known. */
+function Undo({ outcome: { applied, undoTo }, onUndo }: { outcome: Outcome; onUndo: (to: string | null) => void }) {
+  const t = useText(conversations);
+  if (applied === 0 || undoTo === undefined) return null;
+  return (
+    <Button size="small" onClick={() => onUndo(undoTo)}>
+      {t("undo")}
+    </Button>
   );
 }

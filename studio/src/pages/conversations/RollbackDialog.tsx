@@ -1,8 +1,10 @@
 import { App, Modal } from "antd";
 import { useState } from "react";
-import { api } from "../../api/client.ts";
+import { api, basedOn } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
 import { useResource } from "../../api/useResource.ts";
 import { Content } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import { Differences } from "./Differences.tsx";
@@ -16,14 +18,17 @@ type RollbackProps = {
   target: string | null;
   points: readonly StatePoint[];
   updates: readonly Update[];
+  /** Version of the state that is seen. */
+  etag: string | null;
   onClose: () => void;
   onDone: () => void;
 };
 
 /** Shows what going back would change, and goes back when that is wanted. */
-export function RollbackDialog({ id, target, points, updates, onClose, onDone }: RollbackProps) {
+export function RollbackDialog({ id, target, points, updates, etag, onClose, onDone }: RollbackProps) {
   const t = useText(conversations);
   const { message } = App.useApp();
+  const { line } = useProblemText();
   const labelOf = usePointLabel();
   const [busy, setBusy] = useState(false);
   const point = points.find((one) => one.id === target) ?? null;
@@ -46,14 +51,15 @@ export function RollbackDialog({ id, target, points, updates, onClose, onDone }:
       const { data } = await api.post(
         "/api/v1/conversations/{id}/state/rollback",
         { to: target },
-        { path: { id } },
+        { path: { id }, ...basedOn(etag) },
       );
       void message.success(t("rolledBack", { count: data.taken_back }));
       onDone();
       onClose();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(error instanceof ApiError ? line(error) : String(error));
       setBusy(false);
+      if (error instanceof ApiError && error.code === "changed_meanwhile") onDone();
     }
   }
 

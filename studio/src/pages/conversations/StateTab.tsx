@@ -78,6 +78,7 @@ export function StateTab({ id, data, points, at, onAt }: StateProps) {
           drafts={drafts}
           onDrafts={setDrafts}
           undoTo={last(data)}
+          etag={data.state.data?.etag ?? null}
           onDone={() => {
             onAt(null);
             data.reloadState();
@@ -88,8 +89,9 @@ export function StateTab({ id, data, points, at, onAt }: StateProps) {
   );
 }
 
-/** Where going back to undoes the next change: the newest update, or the beginning. */
-function last({ updates }: ConversationData): string | null {
+/** Where going back to undoes the next change: the newest update, or the beginning. Not known until all updates are loaded. */
+function last({ updates }: ConversationData): string | null | undefined {
+  if (updates.loading || updates.hasMore || updates.error !== null) return undefined;
   const update = updates.rows.at(-1);
   return update === undefined ? null : pointOf(update);
 }

@@ -11,7 +11,8 @@ export type ConversationData = {
   readonly head: Resource<Schemas["Conversation"]>;
   readonly messages: CursorList<Message>;
   readonly updates: CursorList<Update>;
-  readonly state: Resource<{ state: Json; schema: Json }>;
+  /** With the version that a change can be based on. */
+  readonly state: Resource<{ state: Json; schema: Json; etag: string | null }>;
   /** Loads again what a change of the state has changed. */
   readonly reloadState: () => void;
   readonly reload: () => void;
@@ -30,17 +31,17 @@ export function useConversation(id: string): ConversationData {
       return { data: data.messages ?? [], has_more: data.has_more ?? false };
     },
     cursorOf: (row) => row.message_id,
-    whole: true,
+    atLeast: Infinity,
   });
   const updates = useCursorList<Update>(`history ${id}`, {
     load: async (after, signal) =>
       (await api.get("/api/v1/conversations/{id}/state/history", { path, query: { after, limit: 200 }, signal })).data,
     cursorOf: (row) => String(row.position),
-    whole: true,
+    atLeast: Infinity,
   });
   const state = useResource(`state ${id}`, async (signal) => {
-    const { data } = await api.get("/api/v1/conversations/{id}/state", { path, signal });
-    return data as { state: Json; schema: Json };
+    const { data, etag } = await api.get("/api/v1/conversations/{id}/state", { path, signal });
+    return { ...(data as { state: Json; schema: Json }), etag };
   });
   const reloadState = () => {
     updates.reload();

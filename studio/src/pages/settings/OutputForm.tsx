@@ -13,17 +13,27 @@ type Settings = Schemas["Settings"];
 /** What the form changes: settings by the names that the server takes. */
 type Values = Pick<Settings, "llm_app_settings" | "text_language" | "thought_display" | "texts">;
 
-type OutputFormProps = {
-  settings: Settings;
-  onSaved: (settings: Settings) => void;
-  onReload: () => void;
-};
+type OutputFormProps = { settings: Settings; onSaved: (settings: Settings) => void };
+
+/** Fields of the form, by their names. */
+const FIELDS = [
+  ["llm_app_settings", "app_output_protocol"],
+  ["text_language"],
+  ["thought_display"],
+  ["texts", "fallback"],
+  ["texts", "phase_title"],
+] as const;
+
+const valueAt = (values: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
 
 /** Settings that can be changed. A write says which version it was based on, so that nobody's change is lost. */
-export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
+export function OutputForm({ settings, onSaved }: OutputFormProps) {
   const t = useText(texts);
   const { line } = useProblemText();
   const { message } = App.useApp();
+  const [form] = Form.useForm<Values>();
+  const [version, setVersion] = useState(settings.version);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
 
@@ -31,21 +41,29 @@ export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
     setBusy(true);
     setFailure(null);
     try {
-      const { data } = await api.put("/api/v1/settings", { ...values, version: settings.version });
+      const { data } = await api.put("/api/v1/settings", values, { headers: { "if-match": `"${version}"` } });
       void message.success(t("saved"));
       onSaved(data);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       setFailure(error);
+      if (error.code === "changed_meanwhile") takeOver(error.problem["present"] as Settings);
     } finally {
       setBusy(false);
     }
   }
 
-  const changed = failure !== null && ["settings_changed", "changed_meanwhile"].includes(failure.code);
+  /** Fields that were not touched show what somebody else has saved; the next write is based on that. */
+  function takeOver(present: Settings): void {
+    const untouched = FIELDS.filter((path) => !form.isFieldTouched([...path]));
+    form.setFields(untouched.map((path) => ({ name: [...path] as never, value: valueAt(present, path) as never, touched: false })));
+    setVersion(present.version);
+  }
+
   return (
     <Section title={t("output")}>
       <Form<Values>
+        form={form}
         layout="vertical"
         requiredMark={false}
         initialValues={settings}
@@ -89,8 +107,7 @@ export function OutputForm({ settings, onSaved, onReload }: OutputFormProps) {
             showIcon
             role="alert"
             style={{ marginBottom: 16 }}
-            title={changed ? t("changedMeanwhile") : line(failure)}
-            action={changed ? <Button onClick={onReload}>{t("readAgain")}</Button> : undefined}
+            title={failure.code === "changed_meanwhile" ? t("changedMeanwhile") : line(failure)}
           />
         )}
         <Button type="primary" htmlType="submit" loading={busy}>

@@ -32,7 +32,7 @@ export function Component() {
     <Page title={frame("settings")} purpose={t("purpose")} loading={data === null} error={error} onRetry={reload}>
       {data !== null && (
         <>
-          <OutputForm key={data.version} settings={data} onSaved={replace} onReload={reload} />
+          <OutputForm key={data.version} settings={data} onSaved={replace} />
           <UpstreamsSection />
           <KeysSection />
           <ToolsSections />

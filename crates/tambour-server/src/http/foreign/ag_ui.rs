@@ -114,7 +114,7 @@ async fn begun(
 ) -> Result<Changed, Problem> {
     let set = |(key, value)| Some(Operation::new(Op::Set, Path::new(vec![Step::Key(key)])?, Some(value)));
     let operations = given.into_iter().filter_map(set).collect();
-    states::change(app, (&caller.owner, conversation), operations, String::new(), false).await
+    states::change(app, (&caller.owner, conversation), operations, String::new(), false, None).await
 }
 
 /// What the client knows of its surroundings, as words of the system.

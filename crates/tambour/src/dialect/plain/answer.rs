@@ -198,7 +198,7 @@ impl Answer {
             Some(signs) => self.code.skim_with(text, signs),
             None => _ = self.code.skim(text, false),
         }
-        self.send(text, markdown, at, out);
+        self.send_with(text, markdown, signs, at, out);
     }
 
     /// The part of a text that is Markdown: what stands behind a comment that is open, and nothing of a call's form.
@@ -213,8 +213,19 @@ impl Answer {
         }
     }
 
-    #[inline]
     fn send(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
+        self.send_with(text, markdown, None, at, out);
+    }
+
+    #[inline]
+    fn send_with(
+        &mut self,
+        text: &str,
+        markdown: &str,
+        signs: Option<Signs>,
+        at: impl FnOnce() -> Place,
+        out: &mut dyn Output,
+    ) {
         if let Some(prose) = &mut self.prose {
             if markdown.len() < text.len() {
                 prose.pass_over();
@@ -222,8 +233,13 @@ impl Answer {
             prose.text(markdown);
         }
         self.late.text(text, at, out);
-        let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
-        self.begins = (line.is_some() || self.begins) && is_blank(&text[line.unwrap_or(0)..]);
+        let line = match signs {
+            Some(Signs { lines: 0, .. }) => None,
+            _ => memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1),
+        };
+        if self.begins || line.is_some() {
+            self.begins = is_blank(&text[line.unwrap_or(0)..]);
+        }
         self.last = text.as_bytes().last().copied().unwrap_or(self.last);
         self.sent = self.sent || !text.trim().is_empty();
         out.intent(Intent::FinalText(text));

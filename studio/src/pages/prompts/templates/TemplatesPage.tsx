@@ -22,7 +22,7 @@ export function Component() {
   const list = useCursorList<Template>("templates", {
     load: async (after, signal) => (await api.get("/api/v1/templates", { query: { after, limit: 200 }, signal })).data,
     cursorOf: (row) => row.template_id,
-    whole: true,
+    atLeast: Infinity,
   });
   const wanted = search.trim().toLowerCase();
   const shown = useMemo(

@@ -1,0 +1,88 @@
+//! Calls of a registered tool without a model: `POST /api/v1/tools/{name}/calls`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tambour::event::ToolResult;
+
+use super::keys::Caller;
+use super::problem::{Problem, body};
+use super::tools::registered;
+use crate::app::App;
+use crate::drive;
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::telemetry::Span;
+use crate::tools::{Executor, Request};
+
+/// A call of a tool.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewToolCall {
+    /// Its arguments.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    args: Value,
+    /// Who calls, where the tool is for some callers only.
+    #[serde(default)]
+    caller: Option<String>,
+    /// Whether a person has agreed to this call, where the tool asks for that.
+    #[serde(default)]
+    confirmed: bool,
+}
+
+/// `POST /api/v1/tools/{name}/calls`: checks the arguments, runs the tool once, and gives its result. Who goes away meanwhile does not
+/// break it off.
+pub(super) async fn call(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let NewToolCall { args, caller: by, confirmed } = body(&bytes)?;
+    caller.limits.only(None)?;
+    let args = if args.is_null() { json!({}) } else { args };
+    let offered = match registered(&app, &caller, &name).await {
+        Err(problem) if problem.code() == "unknown_tool" => return Err(Problem::not_found(problem.detail())),
+        found => found?,
+    };
+    if let Executor::Client {} = offered.executor {
+        let detail = format!("`{name}` is run by the client that offers it to a model; the server cannot call it");
+        return Err(Problem::invalid("tool_of_client", detail).with("field", "name"));
+    }
+    if offered.tool.confirm && !confirmed {
+        let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
+        return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
+    }
+    app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
+    let call_id = ids::new("call");
+    let work = app.clone();
+    app.undisturbed(async move {
+        let loaded = work.loaded();
+        let language = work.settings().texts().language;
+        let began = Instant::now();
+        let request =
+            Request { message_id: &call_id, call_id: &call_id, name: &name, args: &args, caller: by.as_deref() };
+        let answer = match drive::barred(&loaded, &offered, by.as_deref(), &args) {
+            Some(trouble) => Err(trouble),
+            None => {
+                Metrics::count(&work.metrics.tool_calls);
+                drive::execute(&loaded, &offered.executor, &request, &Span::default()).await
+            }
+        };
+        let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (result, error) = match answer {
+            Ok(result) => (Some(result), None),
+            Err(trouble) => (None, Some(trouble.error(language))),
+        };
+        work.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
+        Ok(Json(json!(ToolResult { call_id, ok: error.is_none(), result, error, elapsed_ms })))
+    })
+    .await
+}

@@ -1,0 +1,66 @@
+//! Reads the titles of the studio's tests.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// A test of the studio.
+pub(super) struct TitledTest {
+    /// Its title as it is written.
+    pub(super) title: String,
+    /// File and line.
+    pub(super) place: String,
+}
+
+/// Tests of the studio below `root`: of its logic beside the sources, of its pages in `tests`.
+pub(super) fn tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
+    let mut found = Vec::new();
+    for folder in ["studio/src", "studio/tests"] {
+        walk(&root.join(folder), root, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            walk(&path, root, found)?;
+        } else if name.ends_with(".test.ts") || name.ends_with(".test.tsx") {
+            let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let file = path.strip_prefix(root).unwrap_or(&path).display();
+            let titles = text.lines().enumerate().filter_map(|(line, text)| Some((line, title(text)?)));
+            let tests = titles.map(|(line, title)| TitledTest { title: title.to_owned(), place: format!("{file}:{}", line + 1) });
+            found.extend(tests);
+        }
+    }
+    Ok(())
+}
+
+/// The title of the test that a line begins. Tests that are skipped are none.
+fn title(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = line.strip_prefix("test(").or_else(|| line.strip_prefix("it("))?;
+    let quote = rest.chars().next().filter(|quote| "\"'`".contains(*quote))?;
+    rest[1..].split(quote).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+
+    #[test]
+    fn titles_are_of_tests_that_run() {
+        assert_eq!(title("  it(\"counts (S-090)\", () => {"), Some("counts (S-090)"));
+        assert_eq!(title("test(`a ${language}`, async () => {"), Some("a ${language}"));
+        for line in ["it.skip(\"x\", () => {", "// it(\"x\", () => {", "submit(\"x\")", "it(name, () => {"] {
+            assert_eq!(title(line), None, "{line}");
+        }
+    }
+}
