@@ -168,7 +168,7 @@ for (const language of ["zh", "en"] as const) {
       // One of two models would not know what was said before.
       await page.getByRole("checkbox", { name: names.compare }).check();
       await page.getByRole("note").filter({ hasText: names.alone }).waitFor();
-      await page.getByText("部分状态更新失败").waitFor({ state: "hidden" });
+      await page.getByText("部分状态更新失败", { exact: true }).waitFor({ state: "hidden" });
       await assertAccessible(page);
     });
   });

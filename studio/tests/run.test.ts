@@ -87,7 +87,7 @@ for (const language of ["en", "zh"] as const) {
         await page.getByRole("button", { name: names.look }).click();
         const drawer = page.getByRole("dialog");
         await drawer.getByText(names.met).waitFor();
-        assert.ok((await drawer.locator("mark").allTextContents()).some((text) => text.includes("小红")));
+        await drawer.locator("mark").filter({ hasText: "小红" }).first().waitFor();
         await drawer.getByRole("region", { name: names.raw }).getByText("understanding_level").waitFor();
         await assertAccessible(page);
         // The address is of this round.

@@ -1,21 +1,20 @@
 import { type Browser, type Page } from "playwright-core";
 
-/** Longest measurement. */
+/** Length of a measurement. */
 const MS = 2000;
 
 /** Frames a second of a page while `step` goes on with each of them. */
 async function rateOf(page: Page, label: string | null): Promise<number> {
   return page.evaluate(
     async ({ label: name, ms }) => {
-      const frame = () => new Promise<number>((resolve) => requestAnimationFrame(resolve));
       const box = name === null ? null : document.querySelector(`[role=listbox][aria-label="${name}"]`);
       if (name !== null && box === null) throw new Error(`there is no list ${name}`);
-      const begun = await frame();
+      const begun = await new Promise<number>((resolve) => requestAnimationFrame(resolve));
       let frames = 0;
       let now = begun;
       while (now - begun < ms) {
         if (box !== null) box.scrollTop += 180;
-        now = await frame();
+        now = await new Promise<number>((resolve) => requestAnimationFrame(resolve));
         frames += 1;
       }
       return (frames * 1000) / (now - begun);
