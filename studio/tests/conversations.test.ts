@@ -209,6 +209,17 @@ test("a reply is regenerated, and its versions are read", async () => {
   });
 });
 
+test("an action that is refused is told in the language of the page", async () => {
+  const { id } = await makeQuest(studio);
+  const refusal = { code: "state_gone", detail: "the state before it is gone" };
+  await withPage(browser, studio, { language: "zh", width: 390, allow: [/status of 409/] }, async (page) => {
+    await page.route("**/regenerate", (route) => route.fulfill({ status: 409, json: refusal }));
+    await page.goto(`/conversations/${id}`);
+    await page.getByRole("button", { name: "重新生成" }).last().click();
+    await page.getByText("该状态已不存在：the state before it is gone").waitFor();
+  });
+});
+
 test("a title is changed, a schema is set, and everything is exported", async () => {
   const { id } = await makeQuest(studio, null);
   await withPage(browser, studio, {}, async (page) => {

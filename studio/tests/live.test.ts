@@ -214,7 +214,7 @@ test("raw text, events and findings are in step", async () => {
   });
 });
 
-test("what a reply says runs nothing and asks no other host for anything", async () => {
+test("F-106: what a reply says runs nothing and asks no other host for anything", async () => {
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/live");
     await ask(page, NAMES.en, "payloads");

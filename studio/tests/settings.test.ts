@@ -33,12 +33,12 @@ const settingsOf = async (studio: Studio) =>
 const NAMES = {
   zh: {
     width: 1280, protocol: "输出协议", save: "保存", saved: "设置已保存", limit: "一条回复的字节数（input）", wrong: "服务器不接受此密钥。",
-    key: "密钥", signIn: "登录", signOut: "退出登录", less: "只有具有 admin 权限的密钥可以查看和更改。", sections: ["上游", "密钥", "MCP 服务器"],
+    key: "访问密钥", signIn: "登录", signOut: "退出登录", menu: "打开菜单", less: "只有具有 admin 权限的密钥可以查看和更改。", sections: ["上游", "密钥", "MCP 服务器"],
     fallback: "备用回复", refused: /^此密钥没有权限：/,
   },
   en: {
     width: 390, protocol: "Output protocol", save: "Save", saved: "The settings were saved", limit: "Bytes of one reply (input)",
-    wrong: "The server does not accept this key.", key: "Key", signIn: "Sign in", signOut: "Sign out",
+    wrong: "The server does not accept this key.", key: "Key", signIn: "Sign in", signOut: "Sign out", menu: "Open menu",
     less: "Only a key with the admin right can see and change these.", sections: ["Upstreams", "Keys", "MCP servers"],
     fallback: "Fallback text", refused: "this needs a key with the `admin` right",
   },
@@ -82,6 +82,7 @@ for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof N
         await page.getByLabel(names.fallback).fill("mine");
         await page.getByRole("button", { name: names.save }).click();
         await page.getByText(names.refused).waitFor();
+        if (names.width === 390) await page.getByRole("button", { name: names.menu }).click();
         await page.getByRole("button", { name: names.signOut }).click();
         await page.getByRole("heading", { name: names.signIn }).waitFor();
       });
@@ -121,6 +122,19 @@ test("an upstream is tested, and nothing stays of that", async () => {
     });
     const { data } = (await studio.request("GET", "/api/v1/conversations")) as { data: unknown[] };
     assert.deepEqual(data, []);
+  });
+});
+
+test("tools beyond the first page of the listing are shown", async () => {
+  await withStudio({}, async (studio) => {
+    const tool = { description: "one of many", schema: { type: "object" }, executor: { kind: "client" } };
+    for (let made = 0; made < 210; made += 1) await studio.request("PUT", `/api/v1/tools/tool_${made}`, tool);
+    await withPage(browser, studio, {}, async (page) => {
+      await page.goto("/settings");
+      const tools = page.getByRole("region", { name: "Tools", exact: true }).first();
+      await tools.getByRole("cell", { name: "tool_0", exact: true }).waitFor();
+      await tools.getByRole("cell", { name: "tool_209", exact: true }).waitFor();
+    });
   });
 });
 

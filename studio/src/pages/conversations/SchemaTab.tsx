@@ -4,6 +4,7 @@ import { api } from "../../api/client.ts";
 import { type Resource } from "../../api/useResource.ts";
 import { CodeEditor } from "../../components/CodeEditor.tsx";
 import { Content } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./SchemaTab.module.css";
@@ -18,6 +19,7 @@ const EXAMPLE = '{\n  "type": "object",\n  "properties": {}\n}\n';
 /** The schema of the state, and where the present state does not fit. */
 export function SchemaTab({ id, state }: SchemaProps) {
   const t = useText(conversations);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [draft, setDraft] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -37,7 +39,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
       if (next === null) setDraft(null);
       state.reload();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(lineOf(error));
     }
     setBusy(false);
   }
