@@ -1,7 +1,7 @@
 import { Alert, App, Button } from "antd";
 import { useState } from "react";
-import { api } from "../../api/client.ts";
-import { type Resource } from "../../api/useResource.ts";
+import { api, basedOn } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
 import { CodeEditor } from "../../components/CodeEditor.tsx";
 import { Content } from "../../components/Page.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
@@ -9,8 +9,9 @@ import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./SchemaTab.module.css";
 import { type Json } from "./stateTree.ts";
+import { type ConversationData } from "./useConversation.ts";
 
-type SchemaProps = { id: string; state: Resource<{ state: Json; schema: Json }> };
+type SchemaProps = { id: string; state: ConversationData["state"] };
 
 type Mismatch = { pointer?: string; message?: string };
 
@@ -33,6 +34,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
     try {
       const { data } = await api.put("/api/v1/conversations/{id}/state/schema", { schema: next } as never, {
         path: { id },
+        ...basedOn(state.data?.etag),
       });
       setMismatches(next === null ? null : data.mismatches);
       void message.success(next === null ? t("schemaRemoved") : t("schemaSaved"));
@@ -40,6 +42,8 @@ export function SchemaTab({ id, state }: SchemaProps) {
       state.reload();
     } catch (error) {
       void message.error(lineOf(error));
+      // What is seen then is what the next try is based on.
+      if (error instanceof ApiError && error.code === "changed_meanwhile") state.reload();
     }
     setBusy(false);
   }

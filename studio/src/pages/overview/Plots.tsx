@@ -16,7 +16,7 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
   const { number, percent } = useFormat();
   const locale = LOCALES[useLanguage()];
   const { times, currency, by } = figures;
-  const steps = stepsOf(figures, Date.now());
+  const steps = stepsOf(figures);
   const labels = steps.map((step) =>
     by === "hour"
       ? new Date(step).toLocaleString(locale, { day: "numeric", hour: "2-digit", minute: "2-digit" })
