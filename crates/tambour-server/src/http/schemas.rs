@@ -664,8 +664,8 @@ fn figures(text: &Value, number: &Value) -> Value {
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
         ("total", of(&[])),
-        ("times", list(&of(&[time.clone()]))),
-        ("upstreams", list(&of(&[upstream.clone()]))),
+        ("times", list(&of(std::slice::from_ref(&time)))),
+        ("upstreams", list(&of(std::slice::from_ref(&upstream)))),
         ("data", list(&of(&[time, upstream]))),
         ("repairs", list(&rule)),
     ])

@@ -1,4 +1,4 @@
-import { PlusOutlined } from "@ant-design/icons";
+import { PlusOutlined, ToolOutlined } from "@ant-design/icons";
 import { App, Button } from "antd";
 import { useRef, useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
@@ -14,6 +14,7 @@ import { MessagePane } from "./MessagePane.tsx";
 import { MessageRun } from "./MessageRun.ts";
 import { type Draft } from "./request.ts";
 import { ask } from "./send.ts";
+import { ToolCallForm } from "./ToolCallForm.tsx";
 
 /** A message, or two beside each other: what is asked, and what comes. */
 export function Component() {
@@ -27,6 +28,7 @@ export function Component() {
   const beside = query.get("beside");
   const form = useRef<ComposeHandle>(null);
   const runs = useRuns();
+  const [calls, setCalls] = useState(false);
 
   async function send(draft: Draft): Promise<void> {
     const begun = performance.now();
@@ -55,7 +57,11 @@ export function Component() {
       purpose={t("purpose")}
       wide={shown.length > 1}
       actions={
-        shown.length > 0 && (
+        <>
+          <Button icon={<ToolOutlined />} aria-pressed={calls} onClick={() => setCalls(!calls)}>
+            {t("callTool")}
+          </Button>
+          {shown.length > 0 && (
           <Button
             icon={<PlusOutlined />}
             onClick={() => {
@@ -65,9 +71,11 @@ export function Component() {
           >
             {t("newMessage")}
           </Button>
-        )
+          )}
+        </>
       }
     >
+      {calls && <ToolCallForm />}
       <ComposeForm ref={form} onSend={send} />
       {shown.length === 0 && <EmptyState title={t("emptyTitle")} hint={t("emptyHint")} />}
       <div className={shown.length > 1 ? styles["pair"] : undefined}>

@@ -1,4 +1,4 @@
-import { Badge } from "../../../components/reply/Badge.tsx";
+import { Tag } from "antd";
 import { preview } from "../../../i18n/texts/preview.ts";
 import { useFormat, useText } from "../../../i18n/useText.ts";
 import styles from "./PromptResult.module.css";
@@ -21,7 +21,7 @@ export function Parts({ parts }: { parts: readonly Part[] }) {
           <PartName part={part} />
           {part.dropped && (
             <>
-              <Badge tone="warning">{t("dropped")}</Badge>
+              <Tag>{t("dropped")}</Tag>
               <span className={styles["hint"]}>{t("priority", { priority: part.priority })}</span>
             </>
           )}
