@@ -288,6 +288,31 @@ test("a long text is shown in parts, and handed out as a whole", async () => {
   });
 });
 
+test("of an answer of many blocks those in view are in the page, and long thoughts and values are shown in parts", async () => {
+  const path = join(folder, "blocks.jsonl");
+  const long = "0123456789 ".repeat(20_000);
+  const blocks = Array.from({ length: 300 }, (_, at) => `<details>\n<summary>Block ${at}</summary>\ntext\n</details>\n`).join("");
+  const component = `<ui_component view="game.notes">\n${JSON.stringify({ notes: long })}\n</ui_component>\n`;
+  const reply = `<thought>\n${long}\n</thought>\n<content>\nx\n</content>\n${component}${blocks}`;
+  const record = JSON.stringify({ id: "many", protocol: "filament", reply });
+  writeFileSync(path, `${record}\n${record}\n`);
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/inspect");
+    await page.locator("input[type=file]").setInputFiles(path);
+    await page.getByRole("option").first().click();
+    await page.getByText(/^As shown$/).click();
+    const answer = page.getByRole("list", { name: "Answer" });
+    await answer.getByText("Block 0", { exact: true }).waitFor();
+    assert.ok((await answer.getByRole("listitem").count()) < 60);
+    await answer.getByText(/^Part 1 of 2/).waitFor();
+    // Folded first.
+    const log = page.locator("details").filter({ has: page.locator("summary", { hasText: /^Thinking / }) }).first();
+    await log.locator("summary").first().click();
+    await log.getByText(/^Part 1 of 2/).waitFor();
+    await assertAccessible(page);
+  });
+});
+
 test("records that the server refuses are told, with its reason", async () => {
   const path = join(folder, "refused.jsonl");
   const lines = ["no_such_dialect", "thinkingml", "neither"].map((protocol, at) => JSON.stringify({ id: `r${at}`, protocol, reply: "<final>\na\n</final>\n" }));

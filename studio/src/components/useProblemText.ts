@@ -7,7 +7,10 @@ import { useLanguage, useText } from "../i18n/useText.ts";
 
 const KNOWN = new Map<string, Entry>(Object.entries(problems));
 
-/** Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail with it; `lineOf` takes errors of any kind. */
+/**
+ * Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail
+ * with it; `lineOf` takes errors of any kind.
+ */
 export function useProblemText() {
   const language = useLanguage();
   const t = useText(common);

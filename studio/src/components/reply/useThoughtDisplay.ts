@@ -2,7 +2,7 @@ import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
 
-export type ThoughtDisplay = Schemas["Settings"]["thought_display"];
+type ThoughtDisplay = Schemas["Settings"]["thought_display"];
 
 /** The setting "display of thoughts"; folded as long as it is not known. */
 export function useThoughtDisplay(): ThoughtDisplay {

@@ -18,7 +18,7 @@ export type ModelCall = {
   readonly used: boolean;
   readonly finishReason: string | null;
   readonly upstream: string | null;
-  /** Why it failed. */
+  /** Reason of its failure. */
   readonly error: string | null;
   readonly usage: unknown;
   readonly totalMs: number | null;

@@ -44,7 +44,7 @@ export function Component() {
     load: async (after, signal) =>
       (await api.get("/api/v1/dialogues", { signal, query: { limit: PAGE, script_id: script, status, after } })).data,
     cursorOf: ({ dialogue_id: id }) => id,
-    // The server does not look for words: who does looks through all.
+    // The server does not search runs: a search loads them all.
     atLeast: words === "" ? 0 : Infinity,
   });
   const shown = found(runs.rows, scripts.data, words);
