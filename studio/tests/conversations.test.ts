@@ -25,37 +25,53 @@ async function choose(page: Page, label: string, option: string | RegExp): Promi
 
 const hacked = (page: Page): Promise<unknown> => page.evaluate(() => (window as { hacked?: unknown }).hacked);
 
-test("a state is rolled back, after what changes was shown", async () => {
-  const { id, messages } = await makeQuest(studio);
-  assert.deepEqual(await stateOf(studio, id), {
-    gold: 7,
-    inventory: ["lamp"],
-    hero: { name: "<img src=x onerror='window.hacked=5'>" },
-    location: "old well",
-  });
-  await withPage(browser, studio, {}, async (page) => {
-    await page.goto(`/conversations/${id}?tab=history`);
-    const history = page.getByRole("list", { name: "Updates of the state" });
-    const first = history.getByRole("listitem").filter({ hasText: "found gold" }).first();
-    await first.getByText("Refused: there is nothing at `nothing`").waitFor();
-    await first.getByRole("button", { name: "Roll back to here" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("2 later updates are taken back").waitFor();
-    const gold = dialog.getByRole("listitem").filter({ hasText: "gold" }).first();
-    assert.match((await gold.innerText()).replace(/\s+/g, " "), /gold Changed.*7.*→.*10/);
-    await assertAccessible(page);
-    await dialog.getByRole("button", { name: "Roll back" }).click();
-    await page.getByText("2 updates taken back").waitFor();
+/** Names of a rollback, by language; the second one is narrow. */
+const ROLLBACK = {
+  en: {
+    width: 1280, updates: "Updates of the state", refused: "Refused: there is nothing at `nothing`", to: "Roll back to here",
+    later: "2 later updates are taken back", change: /gold Changed.*7.*→.*10/, go: "Roll back", done: "2 updates taken back",
+  },
+  zh: {
+    width: 390, updates: "状态更新", refused: "被拒绝：there is nothing at `nothing`", to: "回退到此处",
+    later: "此后的 2 次状态更新将被撤回", change: /gold 更改.*7.*→.*10/, go: "回退", done: "已撤回 2 次更新",
+  },
+} as const;
+
+for (const language of ["en", "zh"] as const) {
+  const names = ROLLBACK[language];
+
+  test(`a state is rolled back, after what changes was shown (${language})`, async () => {
+    const { id, messages } = await makeQuest(studio);
     assert.deepEqual(await stateOf(studio, id), {
-      gold: 10,
-      inventory: ["key"],
+      gold: 7,
+      inventory: ["lamp"],
       hero: { name: "<img src=x onerror='window.hacked=5'>" },
+      location: "old well",
     });
-    await history.getByText("bought a lamp").waitFor({ state: "hidden" });
-    assert.equal(await hacked(page), undefined);
+    await withPage(browser, studio, { language, width: names.width }, async (page) => {
+      await page.goto(`/conversations/${id}?tab=history`);
+      const history = page.getByRole("list", { name: names.updates });
+      const first = history.getByRole("listitem").filter({ hasText: "found gold" }).first();
+      await first.getByText(names.refused).waitFor();
+      await first.getByRole("button", { name: names.to }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText(names.later).waitFor();
+      const gold = dialog.getByRole("listitem").filter({ hasText: "gold" }).first();
+      assert.match((await gold.innerText()).replace(/\s+/g, " "), names.change);
+      await assertAccessible(page);
+      await dialog.getByRole("button", { name: names.go }).click();
+      await page.getByText(names.done).waitFor();
+      assert.deepEqual(await stateOf(studio, id), {
+        gold: 10,
+        inventory: ["key"],
+        hero: { name: "<img src=x onerror='window.hacked=5'>" },
+      });
+      await history.getByText("bought a lamp").waitFor({ state: "hidden" });
+      assert.equal(await hacked(page), undefined);
+    });
+    assert.equal(messages.length, 3);
   });
-  assert.equal(messages.length, 3);
-});
+}
 
 test("two moments are compared, both ways, and by their address", async () => {
   const { id, messages } = await makeQuest(studio);
@@ -190,6 +206,17 @@ test("a reply is regenerated, and its versions are read", async () => {
     // A link to an earlier version shows that version.
     await page.goto(`/conversations/${id}?message=${messages[1] ?? ""}`);
     await page.getByText("Version 1 of 3").waitFor();
+  });
+});
+
+test("an action that is refused is told in the language of the page", async () => {
+  const { id } = await makeQuest(studio);
+  const refusal = { code: "state_gone", detail: "the state before it is gone" };
+  await withPage(browser, studio, { language: "zh", width: 390, allow: [/status of 409/] }, async (page) => {
+    await page.route("**/regenerate", (route) => route.fulfill({ status: 409, json: refusal }));
+    await page.goto(`/conversations/${id}`);
+    await page.getByRole("button", { name: "重新生成" }).last().click();
+    await page.getByText("该状态已不存在：the state before it is gone").waitFor();
   });
 });
 

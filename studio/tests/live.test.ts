@@ -32,13 +32,15 @@ const NAMES = {
     message: "Message", model: "Model", send: "Send", answer: "Answer", completed: "Completed", cancel: "Cancel",
     cancelled: "Cancelled", running: "Running", findings: /^Findings \d/, events: /^Events \d/, lost: "The connection was lost",
     compare: "Two models side by side", secondModel: "Second model", calls: "Model calls",
-    left: "Choose: To the left",
+    left: "Choose: To the left", thinking: "Thinking", hidden: "Thinking is hidden by the settings.",
+    alone: /^The second model does not see this conversation/,
   },
   zh: {
     message: "消息", model: "模型", send: "发送", answer: "回答", completed: "已完成", cancel: "取消",
     cancelled: "已取消", running: "进行中", findings: /^检查结果 \d/, events: /^事件 \d/, lost: "连接已断开",
     compare: "并排比较两个模型", secondModel: "第二个模型", calls: "模型调用",
-    left: "选择：To the left",
+    left: "选择：To the left", thinking: "思考", hidden: "设置中选择了不显示思考过程。",
+    alone: /^第二个模型看不到这个会话/,
   },
 } as const;
 
@@ -53,6 +55,10 @@ async function ask(page: Page, names: Names, model: string): Promise<void> {
 const words = async (page: Page, names: Names): Promise<string> =>
   (await page.getByRole("region", { name: names.answer }).innerText()).replace(/\s+/g, " ").trim();
 
+/** The log of thinking. */
+const thinking = (page: Page, names: Names) =>
+  page.locator("details").filter({ has: page.locator("summary", { hasText: new RegExp(`^${names.thinking} `) }) }).first();
+
 /** Waits until the last word of `long` is formatted. */
 const last = (page: Page, names: Names) =>
   page.getByRole("region", { name: names.answer }).getByText(/word160\b/).waitFor({ timeout: 60_000 });
@@ -62,7 +68,7 @@ const ended = (page: Page, names: Names) => page.getByText(names.completed, { ex
 for (const language of ["zh", "en"] as const) {
   const names = NAMES[language];
 
-  test(`a stream is watched to its end, and replayed by its address (${language})`, async () => {
+  test(`F-150: a stream is watched to its end with its thinking, which is folded then, and replayed by its address (${language})`, async () => {
     await withPage(browser, studio, { language }, async (page) => {
       await page.goto("/live");
       await ask(page, names, "long");
@@ -73,6 +79,10 @@ for (const language of ["zh", "en"] as const) {
       await ended(page, names);
       await last(page, names);
       assert.equal(await words(page, names), WORDS);
+      const log = thinking(page, names);
+      assert.equal(await log.getAttribute("open"), null);
+      await log.locator("summary").first().click();
+      await log.getByText("In order.").waitFor();
       await page.getByRole("img", { name: /16\d/ }).waitFor();
       await page.getByText(names.calls).click();
       await page.getByText(/"content": "Say it\."/).waitFor();
@@ -139,7 +149,7 @@ for (const language of ["zh", "en"] as const) {
     });
   });
 
-  test(`blocks are widgets, and a choice fills the field (${language})`, async () => {
+  test(`F-150, F-212: blocks are widgets, a failed update is a short toast, and a choice fills the field (${language})`, async () => {
     await withPage(browser, studio, { language }, async (page) => {
       await page.goto("/live");
       await ask(page, names, "widgets");
@@ -157,10 +167,35 @@ for (const language of ["zh", "en"] as const) {
       await answer.getByRole("button", { name: names.left }).click();
       assert.equal(await page.getByRole("textbox", { name: names.message, exact: true }).inputValue(), "To the left");
       await page.getByText(/conv_/).waitFor();
+      // One of two models would not know what was said before.
+      await page.getByRole("checkbox", { name: names.compare }).check();
+      await page.getByRole("note").filter({ hasText: names.alone }).waitFor();
+      await page.getByText("部分状态更新失败", { exact: true }).waitFor({ state: "hidden" });
       await assertAccessible(page);
     });
   });
 }
+
+test("F-150: the log of thinking is open, folded or not there, as the settings have it", async () => {
+  const sent = { text: "Say it.", model: "one", dialect: "thinkingml", output_protocol: "jsonseq_v1", extensions: true, wait: true };
+  const { message_id: id } = (await studio.request("POST", "/api/v1/messages", sent)) as { message_id: string };
+  try {
+    for (const [display, language] of [["shown", "en"], ["hidden", "zh"]] as const) {
+      await studio.request("PUT", "/api/v1/settings", { thought_display: display });
+      await withPage(browser, studio, { language }, async (page) => {
+        await page.goto(`/live/${id}`);
+        await ended(page, NAMES[language]);
+        const log = thinking(page, NAMES[language]);
+        if (display === "shown") await log.getByText("2 + 2.").waitFor();
+        else await page.getByText(NAMES[language].hidden).waitFor();
+        assert.equal(await log.count(), display === "shown" ? 1 : 0);
+        await assertAccessible(page);
+      });
+    }
+  } finally {
+    await studio.request("PUT", "/api/v1/settings", { thought_display: "collapsed" });
+  }
+});
 
 test("raw text, events and findings are in step", async () => {
   await withPage(browser, studio, {}, async (page) => {
@@ -181,7 +216,7 @@ test("raw text, events and findings are in step", async () => {
   });
 });
 
-test("what a reply says runs nothing and asks no other host for anything", async () => {
+test("F-106: what a reply says runs nothing and asks no other host for anything", async () => {
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/live");
     await ask(page, NAMES.en, "payloads");

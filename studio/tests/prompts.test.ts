@@ -33,39 +33,57 @@ async function imported(files: readonly object[]): Promise<{ card_id?: string; l
   return answer.data;
 }
 
-test("a card is imported by drop, and its prompt is shown", async () => {
-  await withPage(browser, studio, {}, async (page) => {
-    await page.goto("/prompts/imports");
-    await page.getByText("No cards yet").waitFor();
-    await dropFiles(page, "Drop files here", [
-      { name: "bo.png", bytes: pngOf(importFixture("v2-fields")) },
-      { name: "newer.json", bytes: JSON.stringify(importFixture("newer-version-warns")) },
-      { name: "brunn.json", bytes: roleplay("brunn.json") },
-      { name: "reef-book.json", bytes: roleplay("reef-book.json") },
-    ]);
-    const told = page.getByRole("status").filter({ hasText: "4 files were imported" });
-    await told.getByText("1 warning").waitFor();
-    await told.getByText(/3\.7/).first().waitFor();
-    await page.getByRole("list", { name: "Lorebooks" }).getByRole("link", { name: "reef-book" }).waitFor();
-    await assertAccessible(page);
-    await page.getByRole("list", { name: "Cards" }).getByRole("link", { name: "Brunn" }).click();
-    await page.getByRole("heading", { level: 1, name: "Brunn" }).waitFor();
-    await page.getByText("/light(house)?/i").waitFor();
-    await page.getByRole("button", { name: "Preview the prompt" }).click();
-    await page.getByText(/^\d+ tokens$/).waitFor();
-    await page.getByText("character_card", { exact: true }).first().waitFor();
-    await page.getByLabel("Text of message 1").fill("Is that the lamp?");
-    await page.getByRole("button", { name: "Render" }).click();
-    await page.getByText("its key lamp is in the messages").waitFor();
-    const parts = page.getByRole("listitem").filter({ hasText: "World info: " });
-    await parts.getByText(/^\d+$/).first().waitFor();
-    await page.getByLabel("Tokens at most").fill("200");
-    await page.getByRole("button", { name: "Render" }).click();
-    await parts.filter({ hasText: "left out" }).first().waitFor();
-    await assertAccessible(page);
-    await assertFits(page);
+/** Names of an import, by language; the second one is narrow. */
+const IMPORT = {
+  en: {
+    width: 1280, drop: "Drop files here", imported: "4 files were imported", warning: "1 warning", books: "Lorebooks", cards: "Cards",
+    preview: "Preview the prompt", tokens: /^\d+ tokens$/, words: "Text of message 1", render: "Render",
+    woke: "its key lamp is in the messages", lore: "World info: ", most: "Tokens at most", dropped: "left out",
+  },
+  zh: {
+    width: 390, drop: "将文件拖到此处", imported: "已导入 4 个文件", warning: "1 条提示", books: "世界书", cards: "角色卡",
+    preview: "预览提示词", tokens: /^共 \d+ 个 token$/, words: "第 1 条的内容", render: "生成预览",
+    woke: "关键词 lamp 出现在对话中", lore: "世界书条目：", most: "最多 token 数", dropped: "已舍弃",
+  },
+} as const;
+
+for (const language of ["en", "zh"] as const) {
+  const names = IMPORT[language];
+
+  test(`a card is imported by drop, and its prompt is shown (${language})`, async () => {
+    await withPage(browser, studio, { language, width: names.width }, async (page) => {
+      await page.goto("/prompts/imports");
+      if (language === "en") await page.getByText("No cards yet").waitFor();
+      await dropFiles(page, names.drop, [
+        { name: "bo.png", bytes: pngOf(importFixture("v2-fields")) },
+        { name: "newer.json", bytes: JSON.stringify(importFixture("newer-version-warns")) },
+        { name: "brunn.json", bytes: roleplay("brunn.json") },
+        { name: "reef-book.json", bytes: roleplay("reef-book.json") },
+      ]);
+      const told = page.getByRole("status").filter({ hasText: names.imported });
+      await told.getByText(names.warning).waitFor();
+      await told.getByText(/3\.7/).first().waitFor();
+      await page.getByRole("list", { name: names.books }).getByRole("link", { name: "reef-book" }).first().waitFor();
+      await assertAccessible(page);
+      await page.getByRole("list", { name: names.cards }).getByRole("link", { name: "Brunn" }).first().click();
+      await page.getByRole("heading", { level: 1, name: "Brunn" }).waitFor();
+      await page.getByText("/light(house)?/i").waitFor();
+      await page.getByRole("button", { name: names.preview }).click();
+      await page.getByText(names.tokens).waitFor();
+      await page.getByText("character_card", { exact: true }).first().waitFor();
+      await page.getByLabel(names.words).fill("Is that the lamp?");
+      await page.getByRole("button", { name: names.render }).click();
+      await page.getByText(names.woke).waitFor();
+      const parts = page.getByRole("listitem").filter({ hasText: names.lore });
+      await parts.getByText(/^\d+$/).first().waitFor();
+      await page.getByLabel(names.most).fill("200");
+      await page.getByRole("button", { name: names.render }).click();
+      await parts.filter({ hasText: names.dropped }).first().waitFor();
+      await assertAccessible(page);
+      await assertFits(page);
+    });
   });
-});
+}
 
 test("a broken file is refused with its name, and nothing is imported", async () => {
   await withPage(browser, studio, { language: "zh", allow: [/status of 422/] }, async (page) => {
@@ -151,7 +169,7 @@ for (const language of ["en", "zh"] as const) {
   });
 }
 
-test("a template is edited, published, compared and put back", async () => {
+test("S-098: a template is edited with its variables marked, published, compared and put back", async () => {
   const id = "ai-say-quiet";
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/prompts");

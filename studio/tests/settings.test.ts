@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Browser } from "playwright-core";
-import { assertAccessible, openBrowser, settled, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
 import { Studio } from "./support/server.ts";
 
 const KEY = "a-key-of-sixteen-or-more";
@@ -29,18 +29,66 @@ const settingsOf = async (studio: Studio) =>
     texts: { fallback: string };
   };
 
-test("the output protocol is changed", async () => {
-  await withStudio({}, async (studio) => {
-    await withPage(browser, studio, { language: "zh" }, async (page) => {
-      await page.goto("/settings");
-      await page.getByLabel("输出协议").click();
-      await page.getByTitle("jsonseq_v1").click();
-      await page.getByRole("button", { name: "保存" }).click();
-      await page.getByText("设置已保存").waitFor();
+/** Names of the page, by language; the second one is narrow. */
+const NAMES = {
+  zh: {
+    width: 1280, protocol: "输出协议", save: "保存", saved: "设置已保存", limit: "一条回复的字节数（input）", wrong: "服务器不接受此密钥。",
+    key: "访问密钥", signIn: "登录", signOut: "退出登录", menu: "打开菜单", less: "只有具有 admin 权限的密钥可以查看和更改。", sections: ["上游", "密钥", "MCP 服务器"],
+    fallback: "备用回复", refused: /^此密钥没有权限：/,
+  },
+  en: {
+    width: 390, protocol: "Output protocol", save: "Save", saved: "The settings were saved", limit: "Bytes of one reply (input)",
+    wrong: "The server does not accept this key.", key: "Key", signIn: "Sign in", signOut: "Sign out", menu: "Open menu",
+    less: "Only a key with the admin right can see and change these.", sections: ["Upstreams", "Keys", "MCP servers"],
+    fallback: "Fallback text", refused: "this needs a key with the `admin` right",
+  },
+} as const;
+
+for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof NAMES)["zh" | "en"]][]) {
+  const look = { language, width: names.width };
+
+  test(`the output protocol is changed (${language})`, async () => {
+    await withStudio({}, async (studio) => {
+      await withPage(browser, studio, look, async (page) => {
+        await page.goto("/settings");
+        await page.getByText(names.limit).waitFor();
+        await page.getByLabel(names.protocol).click();
+        await page.getByTitle("jsonseq_v1").click();
+        await page.getByRole("button", { name: names.save }).click();
+        await page.getByText(names.saved).waitFor();
+        await assertFits(page);
+      });
+      assert.equal((await settingsOf(studio)).llm_app_settings.app_output_protocol, "jsonseq_v1");
     });
-    assert.equal((await settingsOf(studio)).llm_app_settings.app_output_protocol, "jsonseq_v1");
   });
-});
+
+  test(`a key is asked for, and one without the admin right sees less (${language})`, async () => {
+    await withStudio({ key: KEY }, async (studio) => {
+      const made = (await studio.request("POST", "/api/v1/keys", { name: "a designer" })) as { key: string };
+      const allow = [/status of 40[13]/];
+      await withPage(browser, studio, { ...look, allow }, async (page) => {
+        await page.goto("/settings");
+        await page.getByLabel(names.key, { exact: true }).fill("wrong");
+        await page.getByRole("button", { name: names.signIn }).click();
+        await page.getByText(names.wrong).waitFor();
+        await assertAccessible(page);
+        await page.getByLabel(names.key, { exact: true }).fill(made.key);
+        await page.getByRole("button", { name: names.signIn }).click();
+        for (const title of names.sections) {
+          await page.getByRole("region", { name: title, exact: true }).getByText(names.less).waitFor();
+        }
+        await settled(page);
+        assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), made.key), false);
+        await page.getByLabel(names.fallback).fill("mine");
+        await page.getByRole("button", { name: names.save }).click();
+        await page.getByText(names.refused).waitFor();
+        if (names.width === 390) await page.getByRole("button", { name: names.menu }).click();
+        await page.getByRole("button", { name: names.signOut }).click();
+        await page.getByRole("heading", { name: names.signIn }).waitFor();
+      });
+    });
+  });
+}
 
 test("settings that somebody else changed are not overwritten", async () => {
   await withStudio({}, async (studio) => {
@@ -77,26 +125,15 @@ test("an upstream is tested, and nothing stays of that", async () => {
   });
 });
 
-test("a key is asked for, and one without the admin right sees less", async () => {
-  await withStudio({ key: KEY }, async (studio) => {
-    const made = (await studio.request("POST", "/api/v1/keys", { name: "a designer" })) as { key: string };
-    const allow = [/status of 40[13]/];
-    await withPage(browser, studio, { allow }, async (page) => {
+test("tools beyond the first page of the listing are shown", async () => {
+  await withStudio({}, async (studio) => {
+    const tool = { description: "one of many", schema: { type: "object" }, executor: { kind: "client" } };
+    for (let made = 0; made < 210; made += 1) await studio.request("PUT", `/api/v1/tools/tool_${made}`, tool);
+    await withPage(browser, studio, {}, async (page) => {
       await page.goto("/settings");
-      await page.getByLabel("Key", { exact: true }).fill("wrong");
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("The server does not accept this key.").waitFor();
-      await assertAccessible(page);
-      await page.getByLabel("Key", { exact: true }).fill(made.key);
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("Only a key with the admin right can see and change these.").first().waitFor();
-      await settled(page);
-      assert.equal(await page.evaluate((key) => JSON.stringify([localStorage, sessionStorage]).includes(key), made.key), false);
-      await page.getByLabel("Fallback text").fill("mine");
-      await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("this needs a key with the `admin` right").waitFor();
-      await page.getByRole("button", { name: "Sign out" }).click();
-      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      const tools = page.getByRole("region", { name: "Tools", exact: true }).first();
+      await tools.getByRole("cell", { name: "tool_0", exact: true }).waitFor();
+      await tools.getByRole("cell", { name: "tool_209", exact: true }).waitFor();
     });
   });
 });

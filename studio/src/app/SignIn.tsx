@@ -3,6 +3,7 @@ import { useState } from "react";
 import { api } from "../api/client.ts";
 import { ApiError } from "../api/errors.ts";
 import { signIn } from "../api/session.ts";
+import { useProblemText } from "../components/useProblemText.ts";
 import { app } from "../i18n/texts/app.ts";
 import { useText } from "../i18n/useText.ts";
 import styles from "./SignIn.module.css";
@@ -10,6 +11,7 @@ import styles from "./SignIn.module.css";
 /** Asks for the key, and tries it before it counts. */
 export function SignIn() {
   const t = useText(app);
+  const { lineOf } = useProblemText();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
 
@@ -22,7 +24,7 @@ export function SignIn() {
       signIn(trimmed);
     } catch (error) {
       const refused = error instanceof ApiError && error.status === 401;
-      setFailure(refused ? t("keyRefused") : error instanceof Error ? error.message : String(error));
+      setFailure(refused ? t("keyRefused") : lineOf(error));
       setBusy(false);
     }
   }

@@ -15,10 +15,13 @@ type LongTextProps = {
   maxHeight?: number | string;
   /** No frame, where the text stands in one already. */
   bare?: boolean;
+  /** Words rather than data: in the font of the page, without a frame, as high as they are. */
+  prose?: boolean;
 };
 
 /** Plain text of any length: a long one is shown in parts, and can be downloaded as a whole. */
-export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh", bare = false }: LongTextProps) {
+export function LongText(props: LongTextProps) {
+  const { text, label, fileName = "text.txt", maxHeight = "60vh", bare = false, prose = false } = props;
   const t = useText(common);
   const format = useFormat();
   const starts = useMemo(() => partStarts(text), [text]);
@@ -26,7 +29,7 @@ export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh
   const part = Math.min(chosen, starts.length - 1);
   const shown = text.slice(starts[part], starts[part + 1]);
   return (
-    <div className={bare ? `${styles["text"] ?? ""} ${styles["bare"] ?? ""}` : styles["text"]}>
+    <div className={bare || prose ? `${styles["text"] ?? ""} ${styles["bare"] ?? ""}` : styles["text"]}>
       {starts.length > 1 && (
         <div className={styles["bar"]}>
           <Button
@@ -51,11 +54,15 @@ export function LongText({ text, label, fileName = "text.txt", maxHeight = "60vh
           </Button>
         </div>
       )}
-      {/* Keys scroll what has the focus. */}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className={styles["body"]} style={{ maxHeight }} tabIndex={0} role="region" aria-label={label}>
-        {shown}
-      </pre>
+      {prose ? (
+        <div className={styles["prose"]}>{shown}</div>
+      ) : (
+        // Keys scroll what has the focus.
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <pre className={styles["body"]} style={{ maxHeight }} tabIndex={0} role="region" aria-label={label}>
+          {shown}
+        </pre>
+      )}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { useCallback } from "react";
-import { type ApiError } from "../api/errors.ts";
+import { ApiError } from "../api/errors.ts";
 import { common } from "../i18n/texts/common.ts";
 import { problems } from "../i18n/texts/problems.ts";
 import { type Entry } from "../i18n/texts.ts";
@@ -7,7 +7,10 @@ import { useLanguage, useText } from "../i18n/useText.ts";
 
 const KNOWN = new Map<string, Entry>(Object.entries(problems));
 
-/** Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail with it. */
+/**
+ * Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail
+ * with it; `lineOf` takes errors of any kind.
+ */
 export function useProblemText() {
   const language = useLanguage();
   const t = useText(common);
@@ -27,5 +30,9 @@ export function useProblemText() {
     (error: ApiError): string => (language === "en" ? error.detail : t("headlineWith", { headline: headline(error), detail: error.detail })),
     [language, headline, t],
   );
-  return { headline, line };
+  const lineOf = useCallback(
+    (error: unknown): string => (error instanceof ApiError ? line(error) : error instanceof Error ? error.message : String(error)),
+    [line],
+  );
+  return { headline, line, lineOf };
 }

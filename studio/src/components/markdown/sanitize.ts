@@ -18,14 +18,14 @@ const CONFIG: Config = {
   ALLOWED_URI_REGEXP: /^/,
 };
 
-const COLOUR = String.raw`(?:#[0-9a-f]{3,8}|[a-z]{3,24}|(?:rgb|hsl)a?\([\d.,%/ \t+-]{1,60}(?:deg)?[\d.,%/ \t+-]{0,60}\))`;
+const COLOUR = String.raw`(?:#[0-9a-f]{3,8}|[a-z]{3,24}|(?:rgb|hsl)a?\((?:[\d.,%/ \t+-]|none|deg|grad|rad|turn){1,60}\))`;
 
 /** Declarations of a style that may stay, by name. */
 const DECLARATIONS: Readonly<Record<string, RegExp>> = {
   color: new RegExp(`^${COLOUR}$`),
   "background-color": new RegExp(`^${COLOUR}$`),
   "font-weight": /^(?:normal|bold|bolder|lighter|[1-9]\d{0,2}|1000)$/,
-  "font-style": /^(?:normal|italic|oblique)$/,
+  "font-style": /^(?:normal|italic|oblique(?:[ \t]+-?(?:[1-8]?\d|90)(?:\.\d+)?deg)?)$/,
   "text-decoration": new RegExp(
     `^(?:(?:underline|overline|line-through|none|solid|double|dotted|dashed|wavy|${COLOUR})(?:[ \\t]+|$)){1,5}$`,
   ),

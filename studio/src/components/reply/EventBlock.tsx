@@ -2,11 +2,13 @@ import { Button } from "antd";
 import { type EventData, isEvent, type TypedEvent } from "../../api/types.ts";
 import { reply } from "../../i18n/texts/reply.ts";
 import { useText } from "../../i18n/useText.ts";
+import { LongText } from "../LongText.tsx";
 import { Markdown } from "../Markdown.tsx";
 import { BlockHead } from "./BlockHead.tsx";
 import { JsonText } from "./JsonText.tsx";
 import { MediaBlock } from "./MediaBlock.tsx";
 import styles from "./Reply.module.css";
+import { ValueText } from "./ValueText.tsx";
 
 type EventBlockProps = { event: TypedEvent; onChoose: ((text: string) => void) | undefined };
 
@@ -68,7 +70,7 @@ function StatusItems({ items }: { items: readonly StatusItem[] }) {
         <div key={index}>
           <dt>{name}</dt>
           <dd>
-            {text}
+            <ValueText value={text} label={name} />
             {inner.length > 0 && <StatusItems items={inner as StatusItem[]} />}
           </dd>
         </div>
@@ -93,7 +95,8 @@ function Details({ data }: { data: EventData<"details"> }) {
 function Component({ data }: { data: EventData<"ui_component"> }) {
   const t = useText(reply);
   const { view, props, fallback_text: fallback } = data;
-  const fields = typeof props === "object" && props !== null ? Object.entries(props) : [["", props] as const];
+  const fields: readonly (readonly [string, unknown])[] =
+    typeof props === "object" && props !== null ? Object.entries(props) : [["", props]];
   return (
     <div className={styles["block"]}>
       <BlockHead title={t("component", { view })} />
@@ -110,7 +113,9 @@ function Component({ data }: { data: EventData<"ui_component"> }) {
           {fields.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td>{typeof value === "string" ? value : JSON.stringify(value)}</td>
+              <td>
+                <ValueText value={value} label={name === "" ? t("value") : name} />
+              </td>
             </tr>
           ))}
         </tbody>
@@ -127,7 +132,7 @@ function StateUpdate({ data }: { data: EventData<"state_update"> }) {
         <summary>
           {t("state")} <span className={styles["muted"]}>{t("operations", { count: data.operations.length })}</span>
         </summary>
-        {data.analysis !== "" && <p className={styles["muted"]}>{data.analysis}</p>}
+        {data.analysis !== "" && <LongText text={data.analysis} label={t("analysis")} fileName="analysis.txt" prose />}
         <table className={styles["table"]} aria-label={t("state")}>
           <tbody>
             {data.operations.map(({ op, path, value, refused }, index) => {
@@ -139,7 +144,7 @@ function StateUpdate({ data }: { data: EventData<"state_update"> }) {
                     {op} {path}
                   </th>
                   <td>
-                    {value === undefined ? "" : JSON.stringify(value)}
+                    {value !== undefined && <ValueText value={JSON.stringify(value)} label={path} />}
                     {reason !== null && reason !== undefined && (
                       <span className={styles["muted"]}> {t("refused", { reason })}</span>
                     )}

@@ -1,7 +1,11 @@
+import { DownloadOutlined } from "@ant-design/icons";
+import { Button } from "antd";
 import { useMemo } from "react";
 import { type Finding } from "../../api/types.ts";
 import { reply } from "../../i18n/texts/reply.ts";
-import { useText } from "../../i18n/useText.ts";
+import { useFormat, useText } from "../../i18n/useText.ts";
+import { download } from "../download.ts";
+import { PART_LENGTH } from "../textParts.ts";
 import { VirtualList } from "../VirtualList.tsx";
 import { type Place } from "./align.ts";
 import { type Line, lineAt, linesOf, marksOf, type Segment, segmentsOf } from "./lines.ts";
@@ -27,12 +31,19 @@ const NONE: readonly Finding[] = [];
 /** A text by lines, with the places that findings are about. */
 export function MarkedText(props: MarkedTextProps) {
   const { text, label, findings = NONE, chosen = null, onChoose, place = null, onPlace, height = 420, follow = false } = props;
+  const t = useText(reply);
+  const { bytes } = useFormat();
   const lines = useMemo(() => linesOf(text), [text]);
   const marks = useMemo(() => marksOf(text, findings), [text, findings]);
   const mark = chosen === null ? undefined : marks.find(({ finding }) => finding === chosen);
   const shown = mark?.start ?? place?.start;
   return (
     <div className={styles["plain"]}>
+      {text.length > PART_LENGTH && (
+        <Button size="small" icon={<DownloadOutlined />} onClick={() => download("reply.txt", text)}>
+          {t("downloadRaw", { size: bytes(text.length) })}
+        </Button>
+      )}
       <VirtualList
         label={label}
         count={lines.length}

@@ -1,6 +1,7 @@
 import { type EventData, type Finding, isEvent, type TypedEvent } from "../../api/types.ts";
 
-export type Phase = { readonly id: number; readonly title: string; text: string };
+/** A part of the thinking. Thoughts behind the beginning of an answer belong to no phase and have no title. */
+export type Phase = { readonly id: number | null; readonly title: string | null; text: string };
 
 type Calls = { readonly call_id: string; readonly name: string }[];
 
@@ -34,8 +35,9 @@ export class ReplyModel {
   readonly blocks: Block[] = [];
   readonly findings: Finding[] = [];
   readonly notices: EventData<"notice">[] = [];
-  readonly asides: EventData<"aside">[] = [];
   readonly #runs = new Map<string, ToolRun>();
+  /** Whether the last phase is a thought behind the beginning that may go on. */
+  #thoughtOpen = false;
   summary = "";
   draft = "";
   queries: readonly string[] = [];
@@ -58,6 +60,7 @@ export class ReplyModel {
   }
 
   add(event: TypedEvent, index: number): void {
+    if (event.event !== "aside" && event.event !== "finding") this.#thoughtOpen = false;
     if (isEvent(event, "status")) this.#status(event.data);
     else if (isEvent(event, "serp_summary")) this.summary = event.data.text;
     else if (isEvent(event, "thinking_start")) this.thinking = true;
@@ -68,7 +71,7 @@ export class ReplyModel {
     else if (isEvent(event, "final_delta")) this.#text(event.data.text, index);
     else if (isEvent(event, "serp_queries")) this.queries = event.data.queries;
     else if (isEvent(event, "content_delta")) this.raw += event.data.delta;
-    else if (isEvent(event, "aside")) this.asides.push(event.data);
+    else if (isEvent(event, "aside")) this.#aside(event.data);
     else if (isEvent(event, "finding")) this.findings.push(event.data as unknown as Finding);
     else if (isEvent(event, "notice")) this.notices.push(event.data);
     else if (isEvent(event, "tool_call")) this.#call(event.data, index);
@@ -88,6 +91,15 @@ export class ReplyModel {
   #phase({ id, text }: EventData<"phase_delta">): void {
     const phase = this.phases.findLast((one) => one.id === id);
     if (phase !== undefined) phase.text += text;
+  }
+
+  /** Thoughts come in pieces. Comments are no part of what is shown (F-150); they stand among the events. */
+  #aside({ kind, text }: EventData<"aside">): void {
+    if (kind !== "thought") return;
+    const last = this.phases.at(-1);
+    if (this.#thoughtOpen && last !== undefined) last.text += text;
+    else this.phases.push({ id: null, title: null, text });
+    this.#thoughtOpen = true;
   }
 
   #text(text: string, index: number): void {

@@ -1,17 +1,23 @@
 import { reply } from "../../i18n/texts/reply.ts";
 import { useText } from "../../i18n/useText.ts";
+import { LongText } from "../LongText.tsx";
 import { Markdown } from "../Markdown.tsx";
+import { VirtualList } from "../VirtualList.tsx";
 import { EventBlock } from "./EventBlock.tsx";
 import styles from "./Reply.module.css";
 import { type Block, type ReplyModel } from "./ReplyModel.ts";
+import { ThoughtLog } from "./ThoughtLog.tsx";
 import { ToolBlock } from "./ToolBlock.tsx";
+
+/** Blocks of an answer that are all in the page; of more only those in view. */
+const MANY = 200;
 
 type ReplyViewProps = {
   model: ReplyModel;
   /** Whether more of it comes. */
   running?: boolean;
   /** Called with the text of an option that was chosen. */
-  onChoose?: (text: string) => void;
+  onChoose?: ((text: string) => void) | undefined;
 };
 
 /** A reply as a user of an application would see it: thinking by phases, the answer, and the blocks in it. */
@@ -27,14 +33,12 @@ export function ReplyView({ model, running = false, onChoose }: ReplyViewProps) 
       {model.draft !== "" && (
         <details className={styles["fold"]}>
           <summary>{t("draft")}</summary>
-          <div className={styles["phaseText"]}>{model.draft}</div>
+          <LongText text={model.draft} label={t("draft")} fileName="draft.txt" prose />
         </details>
       )}
-      <Phases model={model} running={running} />
+      <ThoughtLog model={model} running={running} />
       <section aria-label={t("answer")}>
-        {model.blocks.map((block) => (
-          <BlockView key={block.index} block={block} onChoose={onChoose} />
-        ))}
+        <Blocks blocks={model.blocks} onChoose={onChoose} />
         {model.blocks.length === 0 && <p className={styles["muted"]}>{t("noAnswer")}</p>}
       </section>
       {model.queries.length > 0 && (
@@ -51,34 +55,29 @@ export function ReplyView({ model, running = false, onChoose }: ReplyViewProps) 
   );
 }
 
-function Phases({ model, running }: { model: ReplyModel; running: boolean }) {
+type Choose = ReplyViewProps["onChoose"];
+
+function Blocks({ blocks, onChoose }: { blocks: readonly Block[]; onChoose: Choose }) {
   const t = useText(reply);
-  if (model.phases.length === 0) return null;
-  const last = model.phases.length - 1;
+  if (blocks.length <= MANY) {
+    return blocks.map((block) => <BlockView key={block.index} block={block} onChoose={onChoose} />);
+  }
   return (
-    <details className={styles["fold"]} open>
-      <summary>
-        {t(running && model.thinking ? "thinkingNow" : "thinking")}{" "}
-        <span className={styles["muted"]}>{t("phaseCount", { count: model.phases.length })}</span>
-      </summary>
-      <ol className={styles["phases"]}>
-        {model.phases.map((phase, index) => {
-          const open = running && model.thinking && index === last;
-          return (
-            <li key={index} className={`${styles["phase"] ?? ""} ${open ? (styles["phaseOpen"] ?? "") : ""}`}>
-              <details open>
-                <summary>{phase.title}</summary>
-                <div className={styles["phaseText"]}>{phase.text}</div>
-              </details>
-            </li>
-          );
-        })}
-      </ol>
-    </details>
+    <VirtualList
+      label={t("answer")}
+      count={blocks.length}
+      rowHeight={80}
+      height="70vh"
+      keyOf={(index) => blocks[index]?.index ?? index}
+      row={(index) => {
+        const block = blocks[index];
+        return block === undefined ? null : <BlockView block={block} onChoose={onChoose} />;
+      }}
+    />
   );
 }
 
-function BlockView({ block, onChoose }: { block: Block; onChoose: ((text: string) => void) | undefined }) {
+function BlockView({ block, onChoose }: { block: Block; onChoose: Choose }) {
   switch (block.kind) {
     case "text":
       return <Markdown text={block.text} />;

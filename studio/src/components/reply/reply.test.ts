@@ -102,6 +102,27 @@ describe("a reply", () => {
     expect([model.answer, model.summary, model.queries, model.thinking]).toEqual(["Four.", "a sum", ["sum"], false]);
   });
 
+  it("F-150: has thoughts behind its beginning in the log, and comments nowhere", () => {
+    const aside = (kind: string, text: string) => event("aside", { kind, text });
+    const model = ReplyModel.of([
+      event("phase_start", { id: 1, title: "Add" }),
+      event("phase_delta", { id: 1, text: "2" }),
+      event("final_delta", { text: "A" }),
+      aside("thought", "Now "),
+      event("finding", {}),
+      aside("thought", "more."),
+      aside("comment", "hidden"),
+      event("final_delta", { text: "B" }),
+      aside("thought", "And on."),
+    ]);
+    expect(model.phases).toEqual([
+      { id: 1, title: "Add", text: "2" },
+      { id: null, title: null, text: "Now more." },
+      { id: null, title: null, text: "And on." },
+    ]);
+    expect(model.answer).toBe("AB");
+  });
+
   it("tells what it waits for until it is given", () => {
     const model = ReplyModel.of([
       event("tool_call", { call_id: "call_1", name: "lint", args: { a: 1 } }),

@@ -61,6 +61,11 @@ export const inspect = defineTexts({
   progress: { zh: "进度", en: "Progress" },
   cancel: { zh: "取消", en: "Cancel" },
   incomplete: { zh: "文件没有读完，仅显示已读取的记录。", en: "The file was not read to its end. Shown is what was read." },
+  refused: {
+    zh: "服务器拒绝检查 {count} 条记录，它们仍为未检查。",
+    en: "The server refused to check {count} {count:record|records}, which {count:stays|stay} unchecked.",
+  },
+  refusedFirst: { zh: "第 {line} 条记录：{reason}", en: "Record {line}: {reason}" },
   fileFailed: { zh: "文件处理失败", en: "The file could not be handled" },
   checkShown: { zh: "检查显示的 {count} 条", en: "Check the {count} shown" },
   filterText: { zh: "按编号或开头查找", en: "Find by id or beginning" },

@@ -49,6 +49,10 @@ export const live = defineTexts({
   noTools: { zh: "没有注册的工具", en: "No tool is registered" },
   conversation: { zh: "继续会话 {id}", en: "Goes on in conversation {id}" },
   leaveConversation: { zh: "开始新会话", en: "Begin a new conversation" },
+  compareConversation: {
+    zh: "第二个模型看不到这个会话：它只收到这条消息，并开始新会话。",
+    en: "The second model does not see this conversation: it is asked the message alone, and begins a new one.",
+  },
   aliasConversation: { zh: "别名总是开始新会话。", en: "An alias always begins a new conversation." },
   emptyTitle: { zh: "还没有消息", en: "No message yet" },
   emptyHint: {
@@ -111,6 +115,18 @@ export const live = defineTexts({
   used: { zh: "已采用", en: "used" },
   request: { zh: "请求", en: "Request" },
   response: { zh: "响应", en: "Response" },
+  gapComplaints: {
+    zh: "每条作废的回复之后，模型还读到一段说明，指出其中的错误。记录中有检查结果，没有这段文字。",
+    en: "After each discarded reply the model also read what was wrong with it. The record has the findings, not these words.",
+  },
+  gapUpstream: {
+    zh: "记录中没有这次请求：之后改用了另一个上游，只保留了发给它的提示词。",
+    en: "The record does not have this request: another upstream was asked after it, and only the prompt of that one is kept.",
+  },
+  gapTurn: {
+    zh: "记录没有说明作废的回复属于工具循环的哪一轮，所示请求不含它们。",
+    en: "The record does not tell in which turn of the tool loop replies were discarded; requests are shown without them.",
+  },
   parameters: { zh: "参数", en: "Parameters" },
   told: { zh: "之后告知模型的内容", en: "What the model was told after it" },
   usage: { zh: "用量", en: "Usage" },

@@ -112,5 +112,6 @@ export const settings = defineTexts({
   noMcp: { zh: "没有配置 MCP 服务器。", en: "No MCP servers are configured." },
   limits: { zh: "限制", en: "Limits" },
   limitsHint: { zh: "读取一条回复时的上限，在 tambour.toml 中配置", en: "Bounds on reading one reply, configured in tambour.toml" },
+  limitName: { zh: "{words}（{name}）", en: "{words} ({name})" },
   iterations: { zh: "工具循环次数", en: "Rounds of tools" },
 });

@@ -5,6 +5,7 @@ import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { addressOf, send } from "../../api/client.ts";
 import { download } from "../../components/download.ts";
 import { Page } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import { CompareTab } from "./CompareTab.tsx";
@@ -35,6 +36,7 @@ export function Component() {
 
 function ConversationPage({ id }: { id: string }) {
   const t = useText(conversations);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const navigate = useNavigate();
   const [params, setParams] = useSearchParams();
@@ -61,7 +63,7 @@ function ConversationPage({ id }: { id: string }) {
       const response = await send(addressOf("/api/v1/conversations/{id}/export", { id }));
       download(`${id}.jsonl`, await response.blob());
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(lineOf(error));
     }
   }
 

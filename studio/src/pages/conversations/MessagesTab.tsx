@@ -4,6 +4,7 @@ import { addressOf, api } from "../../api/client.ts";
 import { followEvents } from "../../api/stream.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Content } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { VirtualList } from "../../components/VirtualList.tsx";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -23,6 +24,7 @@ type MessagesProps = {
 
 export function MessagesTab({ data, chosen, onCompare, onState, onRollback }: MessagesProps) {
   const t = useText(conversations);
+  const { lineOf } = useProblemText();
   const { modal, message: toast } = App.useApp();
   const { messages, updates } = data;
   const turns = useMemo(() => turnsOf(messages.rows), [messages.rows]);
@@ -37,7 +39,7 @@ export function MessagesTab({ data, chosen, onCompare, onState, onRollback }: Me
     try {
       await act();
     } catch (error) {
-      void toast.error(error instanceof Error ? error.message : String(error));
+      void toast.error(lineOf(error));
     }
   }
 

@@ -2,6 +2,7 @@ import { App, Form, Input, Modal } from "antd";
 import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 
@@ -13,6 +14,7 @@ type RenameProps = {
 
 export function RenameDialog({ conversation, onClose, onRenamed }: RenameProps) {
   const t = useText(conversations);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [title, setTitle] = useState(conversation.title ?? "");
   const [busy, setBusy] = useState(false);
@@ -29,7 +31,7 @@ export function RenameDialog({ conversation, onClose, onRenamed }: RenameProps) 
       void message.success(t("renamed"));
       onClose();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(lineOf(error));
       setBusy(false);
     }
   }

@@ -20,7 +20,7 @@ const EXAMPLE = '{\n  "type": "object",\n  "properties": {}\n}\n';
 /** The schema of the state, and where the present state does not fit. */
 export function SchemaTab({ id, state }: SchemaProps) {
   const t = useText(conversations);
-  const { line } = useProblemText();
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [draft, setDraft] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -41,7 +41,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
       if (next === null) setDraft(null);
       state.reload();
     } catch (error) {
-      void message.error(error instanceof ApiError ? line(error) : String(error));
+      void message.error(lineOf(error));
       // What is seen then is what the next try is based on.
       if (error instanceof ApiError && error.code === "changed_meanwhile") state.reload();
     }

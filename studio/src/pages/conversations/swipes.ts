@@ -1,8 +1,10 @@
 /** What the grouping reads of a message. */
 export type Sent = {
   readonly message_id: string;
-  readonly status: string;
-  readonly request: object;
+  /** Whether it counts: it is not superseded. */
+  readonly current: boolean;
+  /** The message in whose place it was made. */
+  readonly in_place_of?: string;
 };
 
 /** A version of an answer that was made anew later, with the messages that came after it then. */
@@ -12,51 +14,39 @@ export type Swipe<M> = { readonly message: M; readonly after: readonly M[] };
 export type Turn<M> = { readonly swipes: readonly Swipe<M>[]; readonly live: boolean };
 
 /**
- * Groups the messages of a conversation, oldest first, into turns with their swipes.
- *
- * The server keeps what was regenerated as `superseded` and does not say what took its place. A run of superseded
- * messages begins at the place that the next live message has; within the run, those that were asked the same as
- * its first are versions of it, the others came after one of them.
+ * Groups the messages of a conversation, oldest first, into turns with their swipes. A message that was made in the
+ * place of another one is the next version at its place; what stood behind that place came after the older version.
  */
 export function turnsOf<M extends Sent>(messages: readonly M[]): Turn<M>[] {
-  const turns: Turn<M>[] = [];
-  let run: M[] = [];
+  const turns: Place<M>[] = [];
   for (const message of messages) {
-    if (message.status === "superseded") {
-      run.push(message);
+    const { in_place_of: before } = message;
+    const at = before === undefined ? -1 : turns.findIndex(({ swipes }) => swipes.some((one) => one.message.message_id === before));
+    const version = { message, after: [] };
+    if (at === -1) {
+      turns.push({ swipes: [version] });
       continue;
     }
-    // A live message that was asked something else stands after what is left of a run whose successor was deleted.
-    const first = run[0];
-    if (first !== undefined && askedOf(first) !== askedOf(message)) {
-      turns.push({ swipes: swipesOf(run), live: false });
-      run = [];
-    }
-    turns.push({ swipes: [...swipesOf(run), { message, after: [] }], live: true });
-    run = [];
+    const [place, ...later] = turns.splice(at);
+    place?.swipes.at(-1)?.after.push(...messagesOf(later));
+    turns.push({ swipes: [...(place?.swipes ?? []), version] });
   }
-  if (run.length > 0) turns.push({ swipes: swipesOf(run), live: false });
-  return turns;
+  // What was superseded by a message that was deleted, and all that came after it.
+  const gone = turns.flatMap(({ swipes }, index) => (isLive(swipes) ? [] : [index]));
+  for (const index of gone.reverse()) {
+    const before = turns[index - 1];
+    if (before === undefined || isLive(before.swipes)) continue;
+    before.swipes.at(-1)?.after.push(...messagesOf(turns.splice(index, 1)));
+  }
+  return turns.map(({ swipes }) => ({ swipes, live: isLive(swipes) }));
 }
 
-function swipesOf<M extends Sent>(run: readonly M[]): Swipe<M>[] {
-  const swipes: { message: M; after: M[] }[] = [];
-  const first = run[0];
-  for (const message of run) {
-    if (first === message || (first !== undefined && askedOf(first) === askedOf(message))) {
-      swipes.push({ message, after: [] });
-    } else {
-      swipes.at(-1)?.after.push(message);
-    }
-  }
-  return swipes;
-}
+type Place<M> = { readonly swipes: { readonly message: M; readonly after: M[] }[] };
 
-/** What was asked, without how the answer was to be delivered. */
-function askedOf({ request }: Sent): string {
-  const { text, messages } = request as { text?: unknown; messages?: unknown };
-  return JSON.stringify([text ?? null, messages ?? null]);
-}
+const isLive = (swipes: readonly Swipe<Sent>[]): boolean => swipes.at(-1)?.message.current === true;
+
+const messagesOf = <M extends Sent>(turns: readonly Place<M>[]): M[] =>
+  turns.flatMap(({ swipes }) => swipes.flatMap(({ message, after }) => [message, ...after]));
 
 /** The words of the user that a message carries, for a title of it. */
 export function wordsOf(request: object): string {

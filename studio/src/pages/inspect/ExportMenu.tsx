@@ -2,6 +2,7 @@ import { DownloadOutlined } from "@ant-design/icons";
 import { App, Button, Dropdown } from "antd";
 import { useState } from "react";
 import { download } from "../../components/download.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
 import { blobOf, type CheckedText, exported, type Format, MEDIA_TYPES } from "./records/exports.ts";
@@ -17,6 +18,7 @@ type ExportMenuProps = {
 /** Hands out what was found, as a file. */
 export function ExportMenu({ name, texts, disabled = false }: ExportMenuProps) {
   const t = useText(inspect);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [busy, setBusy] = useState(false);
 
@@ -27,7 +29,7 @@ export function ExportMenu({ name, texts, disabled = false }: ExportMenuProps) {
       const blob = await blobOf(exported(format, { name, texts: texts(), rules }), MEDIA_TYPES[format]);
       if (blob !== null) download(`${name.replace(/\.\w+$/, "")}.findings.${format}`, blob);
     } catch (error) {
-      message.error(error instanceof Error ? error.message : String(error));
+      message.error(lineOf(error));
     } finally {
       setBusy(false);
     }

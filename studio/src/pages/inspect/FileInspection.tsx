@@ -2,6 +2,7 @@ import { Alert, Button, Progress } from "antd";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Badge } from "../../components/reply/Badge.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { inspect } from "../../i18n/texts/inspect.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import { ExportMenu } from "./ExportMenu.tsx";
@@ -18,7 +19,8 @@ import { RuleCounts } from "./RuleCounts.tsx";
 export function FileInspection({ file, profile }: { file: RecordFile; profile: "strict" | "lenient" }) {
   const t = useText(inspect);
   const format = useFormat();
-  const { index, version, work, error, whole } = useSyncExternalStore(file.subscribe, file.view);
+  const { lineOf } = useProblemText();
+  const { index, version, work, error, refused, whole } = useSyncExternalStore(file.subscribe, file.view);
   const [filter, setFilter] = useState<RecordFilter>({});
   const [chosen, setChosen] = useState<number | null>(null);
 
@@ -65,7 +67,16 @@ export function FileInspection({ file, profile }: { file: RecordFile; profile: "
         </span>
       </div>
       {work !== null && <WorkBar work={work} onCancel={() => file.cancel()} />}
-      {error !== null && <Alert type="error" showIcon title={t("fileFailed")} description={error} />}
+      {error !== null && <Alert type="error" showIcon title={t("fileFailed")} description={lineOf(error)} />}
+      {refused !== null && (
+        <Alert
+          type="warning"
+          showIcon
+          role="alert"
+          title={t("refused", { count: refused.count })}
+          description={t("refusedFirst", { line: refused.at + 1, reason: lineOf(refused.error) })}
+        />
+      )}
       {!whole && work === null && index.size > 0 && <Alert type="info" showIcon title={t("incomplete")} />}
       <Filters index={index} version={version} filter={filter} rules={rules} onChange={setFilter} />
       <div className={styles["file"]}>

@@ -90,6 +90,11 @@ export function ComposeForm({ ref, onSend }: ComposeFormProps) {
       {conversation !== undefined && targetOf(target)?.kind === "alias" && (
         <p className={styles["hint"]}>{t("aliasConversation")}</p>
       )}
+      {conversation !== undefined && compare && (
+        <p role="note" className={styles["hint"]}>
+          {t("compareConversation")}
+        </p>
+      )}
       <div className={styles["fields"]}>
         <Form.Item name="target" label={t("target")}>
           <Select<string, TargetOption> allowClear loading={targets.loading} options={options} placeholder={nameOfDefault(targets.data, t)} />

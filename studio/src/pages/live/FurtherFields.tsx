@@ -1,6 +1,5 @@
 import { Checkbox, Collapse, Form, Input, InputNumber, Select } from "antd";
-import { api } from "../../api/client.ts";
-import { useResource } from "../../api/useResource.ts";
+import { useTools } from "../../api/useTools.ts";
 import { live } from "../../i18n/texts/live.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
@@ -20,10 +19,7 @@ export function FurtherFields() {
 
 function Fields() {
   const t = useText(live);
-  const tools = useResource("tools", async (signal) => {
-    const { data } = await api.get("/api/v1/tools", { query: { limit: 200 }, signal });
-    return data.data;
-  });
+  const tools = useTools();
   return (
     <>
       <Form.Item name="systemPrompt" label={t("systemPrompt")}>

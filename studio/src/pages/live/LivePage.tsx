@@ -4,6 +4,7 @@ import { useRef, useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Page } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { app } from "../../i18n/texts/app.ts";
 import { live } from "../../i18n/texts/live.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -19,6 +20,7 @@ import { ToolCallForm } from "./ToolCallForm.tsx";
 export function Component() {
   const t = useText(live);
   const frame = useText(app);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const navigate = useNavigate();
   const { id } = useParams();
@@ -37,7 +39,7 @@ export function Component() {
     runs.add(new MessageRun(first.value, begun));
     if (second?.status === "fulfilled") runs.add(new MessageRun(second.value, begun));
     if (second?.status === "rejected") {
-      const reason = second.reason instanceof Error ? second.reason.message : String(second.reason);
+      const reason = lineOf(second.reason);
       message.error(t("secondFailed", { reason }));
     }
     const search = second?.status === "fulfilled" ? `?beside=${second.value}` : "";

@@ -1,4 +1,4 @@
-import { Collapse } from "antd";
+import { Alert, Collapse } from "antd";
 import { type ReactNode } from "react";
 import { Badge } from "../../components/reply/Badge.tsx";
 import { JsonText } from "../../components/reply/JsonText.tsx";
@@ -8,6 +8,8 @@ import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
 import { type MessageRecord } from "./MessageRun.ts";
 import { callsOf, type ModelCall } from "./modelCalls.ts";
+
+const GAPS = { complaints: "gapComplaints", upstream: "gapUpstream", turn: "gapTurn" } as const;
 
 /** Request and response of each call of a model that a message made. */
 export function ModelCalls({ record }: { record: MessageRecord | null }) {
@@ -25,11 +27,15 @@ export function ModelCalls({ record }: { record: MessageRecord | null }) {
         children: (
           <div className={styles["stack"]}>
             <Labelled title={t("request")}>
-              <JsonText value={call.request} label={t("request")} />
+              {call.gap !== "none" && <p>{t(GAPS[call.gap])}</p>}
+              {call.request !== null && <JsonText value={call.request} label={t("request")} />}
             </Labelled>
-            <Labelled title={t("parameters")}>
-              <JsonText value={call.parameters} label={t("parameters")} />
-            </Labelled>
+            {call.parameters !== null && (
+              <Labelled title={t("parameters")}>
+                <JsonText value={call.parameters} label={t("parameters")} />
+              </Labelled>
+            )}
+            {call.error !== null && <Alert type="warning" title={call.error} />}
             <Labelled title={t("response")}>
               <LongText text={call.response} label={t("response")} fileName="response.txt" maxHeight={240} />
             </Labelled>

@@ -2,6 +2,7 @@ import { CloseOutlined, LinkOutlined, StopOutlined } from "@ant-design/icons";
 import { App, Button } from "antd";
 import { Link } from "react-router";
 import { Badge, type Tone } from "../../components/reply/Badge.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { live } from "../../i18n/texts/live.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
@@ -28,6 +29,7 @@ const STATUS_TONES: Record<Ended, Tone> = {
 export function PaneHead({ run, view, label, running, onClose }: PaneHeadProps) {
   const t = useText(live);
   const format = useFormat();
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const { record } = view;
   const request = (record?.request ?? {}) as Record<string, unknown>;
@@ -51,7 +53,7 @@ export function PaneHead({ run, view, label, running, onClose }: PaneHeadProps) 
             icon={<StopOutlined />}
             disabled={view.cancelling}
             onClick={() =>
-              void run.cancel().catch((error: unknown) => message.error(error instanceof Error ? error.message : String(error)))
+              void run.cancel().catch((error: unknown) => message.error(lineOf(error)))
             }
           >
             {t("cancel")}

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { JsonText } from "../../components/reply/JsonText.tsx";
 import { type ReplyModel, type Waiting } from "../../components/reply/ReplyModel.ts";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { live } from "../../i18n/texts/live.ts";
 import { reply } from "../../i18n/texts/reply.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -31,6 +32,7 @@ type ToolAnswerProps = { id: string; callId: string; name: string; args: unknown
 function ToolAnswer({ id, callId, name, args, confirm }: ToolAnswerProps) {
   const t = useText(live);
   const texts = useText(reply);
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [value, setValue] = useState("");
   const [sent, setSent] = useState(false);
@@ -39,7 +41,7 @@ function ToolAnswer({ id, callId, name, args, confirm }: ToolAnswerProps) {
     setSent(true);
     send.catch((error: unknown) => {
       setSent(false);
-      message.error(error instanceof Error ? error.message : String(error));
+      message.error(lineOf(error));
     });
   }
   const decide = (allow: boolean) =>

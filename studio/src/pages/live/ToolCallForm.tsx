@@ -3,7 +3,7 @@ import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
-import { useCursorList } from "../../api/useCursorList.ts";
+import { useTools } from "../../api/useTools.ts";
 import { CodeEditor } from "../../components/CodeEditor.tsx";
 import { Content } from "../../components/Page.tsx";
 import { JsonText } from "../../components/reply/JsonText.tsx";
@@ -20,18 +20,14 @@ type Result = Schemas["ToolCallResult"];
 /** A call of a registered tool, without a model. */
 export function ToolCallForm() {
   const t = useText(live);
-  const list = useCursorList<Tool>("tools", {
-    load: async (after, signal) => (await api.get("/api/v1/tools", { query: { after, limit: 200 }, signal })).data,
-    cursorOf: (tool) => tool.name,
-    atLeast: Infinity,
-  });
+  const { data, error, reload } = useTools();
   const [name, setName] = useState<string | null>(null);
   // The client runs those itself.
-  const tools = list.rows.filter(({ executor }) => (executor as { kind?: string }).kind !== "client");
+  const tools = (data ?? []).filter(({ executor }) => (executor as { kind?: string }).kind !== "client");
   const chosen = tools.find((tool) => tool.name === name);
   return (
     <Section title={t("callTool")} hint={t("callToolHint")}>
-      <Content loading={list.loading && list.rows.length === 0} error={list.error} onRetry={list.reload}>
+      <Content loading={data === null} error={error} onRetry={reload}>
         {tools.length === 0 ? (
           t("noServerTools")
         ) : (

@@ -66,10 +66,46 @@ describe("calls of models", () => {
     expect(calls[0]?.parameters).toEqual({ upstream: "a" });
   });
 
+  it("that were made again have what is known of their requests, never the first one's", () => {
+    const attempts = [{ raw: "bad", findings: [] }, { raw: "worse", findings: [] }];
+    const record = { ...base, reply: "good", prompt: [{ role: "user", content: "hi" }], attempts, metadata: { reasks: 2 } };
+    const [first, second, last] = callsOf(record as unknown as MessageRecord);
+    expect([first?.request, first?.gap]).toEqual([record.prompt, "none"]);
+    expect([second?.request, second?.gap]).toEqual([[...record.prompt, { role: "assistant", content: "bad" }], "complaints"]);
+    expect((last?.request ?? []).map((one) => (one as { content: string }).content)).toEqual(["hi", "bad", "worse"]);
+    expect([last?.gap, last?.used]).toEqual(["complaints", true]);
+  });
+
+  it("of another upstream have no request: the record has the prompt of the last one", () => {
+    const attempts = [{ raw: "", error: { code: "upstream_status", message: "it answered 500" }, upstream: "one" }, { raw: "bad" }];
+    const record = { ...base, reply: "good", prompt: [{ role: "user", content: "hi" }], attempts, metadata: { reasks: 1 } };
+    const calls = callsOf(record as unknown as MessageRecord);
+    expect(calls.map(({ request, gap }) => [request?.length ?? null, gap])).toEqual([[null, "upstream"], [1, "none"], [2, "complaints"]]);
+    expect(calls.map(({ upstream, error }) => [upstream, error])).toEqual([["one", "it answered 500"], [null, null], [null, null]]);
+    // Those of the message are those of the first one that was asked.
+    expect(calls.map(({ parameters }) => parameters)).toEqual([{ upstream: "a" }, null, null]);
+  });
+
+  it("have the one whose reply was kept where no later one was better", () => {
+    const attempts = [{ raw: "text", finish_reason: "stop" }, { raw: "", finish_reason: "stop" }];
+    const record = { ...base, reply: "text", finish_reason: "stop", prompt: [1], attempts, metadata: { reasks: 1 } };
+    const calls = callsOf(record as unknown as MessageRecord);
+    expect(calls.map(({ response, used }) => [response, used])).toEqual([["text", true], ["", false]]);
+  });
+
+  it("within a loop of tools are without the attempts that were thrown away", () => {
+    const turns = [{ reply: "call", history: "the call", told: "result" }, { reply: "done" }];
+    const record = { ...base, prompt: [1], turns, attempts: [{ raw: "bad" }], metadata: { reasks: 1 } };
+    const calls = callsOf(record as unknown as MessageRecord);
+    expect(calls.map(({ request, gap }) => [request?.length ?? null, gap])).toEqual([[null, "turn"], [1, "turn"], [3, "turn"]]);
+    // What the model reads of its reply is what stands for it.
+    expect(calls[2]?.request?.[1]).toEqual({ role: "assistant", content: "the call" });
+  });
+
   it("with tools are asked with what was said before", () => {
     const record = { ...base, prompt: [1], turns: [{ reply: "call", told: "result" }, { reply: "done" }] };
     const calls = callsOf(record as unknown as MessageRecord);
-    expect(calls.map(({ request }) => (request as unknown[]).length)).toEqual([1, 3]);
+    expect(calls.map(({ request }) => request?.length)).toEqual([1, 3]);
     expect(calls.map(({ told }) => told)).toEqual(["result", null]);
   });
 });

@@ -1,8 +1,16 @@
 import { type MessageRecord } from "./MessageRun.ts";
 
+/**
+ * What the record lacks of a request: nothing; what the model was told of each discarded reply; all of it, since
+ * another upstream was asked; or in which turn of a tool loop replies were discarded.
+ */
+export type Gap = "none" | "complaints" | "upstream" | "turn";
+
 /** A call of a model, as far as the record of its message tells. */
 export type ModelCall = {
-  readonly request: unknown;
+  /** The messages that were sent, without those that `gap` names; `null` where the record has none of them. */
+  readonly request: Prompt | null;
+  readonly gap: Gap;
   readonly parameters: unknown;
   readonly response: string;
   /** What the model was told after it: results of tools. */
@@ -10,11 +18,23 @@ export type ModelCall = {
   readonly used: boolean;
   readonly finishReason: string | null;
   readonly upstream: string | null;
+  /** Reason of its failure. */
+  readonly error: string | null;
   readonly usage: unknown;
   readonly totalMs: number | null;
 };
 
 type Prompt = readonly unknown[];
+
+type Attempt = {
+  readonly raw: string;
+  readonly finish_reason?: string;
+  /** Name of the upstream, of the last attempt before another one was asked. */
+  readonly upstream?: string;
+  readonly error?: { readonly code?: string; readonly message?: string };
+};
+
+type Told = Pick<ModelCall, "used" | "finishReason" | "upstream" | "usage" | "totalMs">;
 
 /** Fields of a request that are no parameters of the model. */
 const OTHERS = new Set(["text", "messages", "system_prompt", "stream", "wait", "skein", "context"]);
@@ -23,33 +43,69 @@ const OTHERS = new Set(["text", "messages", "system_prompt", "stream", "wait", "
 export function callsOf(record: MessageRecord): ModelCall[] {
   const request = record.request as Readonly<Record<string, unknown>>;
   const parameters = Object.fromEntries(Object.entries(request).filter(([name]) => !OTHERS.has(name)));
-  const prompt: Prompt = record.prompt ?? [];
-  const attempts = (record.attempts ?? []) as { raw: string; finish_reason?: string; upstream?: string }[];
-  const thrown = attempts.map(({ raw, finish_reason, upstream }): ModelCall => {
-    const finishReason = finish_reason ?? null;
-    const name = upstream ?? null;
-    return { request: prompt, parameters, response: raw, told: null, used: false, finishReason, upstream: name, usage: null, totalMs: null };
-  });
+  const attempts = (record.attempts ?? []) as readonly Attempt[];
+  const turns = record.turns ?? [];
   const timings = (record.timings ?? {}) as { total_ms?: number };
-  const last = {
-    parameters,
+  // The prompt of the record is that of the upstream that was asked in the end; parameters are those of the first.
+  const firstGivenUp = attempts.findIndex(({ upstream }) => upstream !== undefined);
+  const lastGivenUp = attempts.findLastIndex(({ upstream }) => upstream !== undefined);
+  const inTheEnd = attempts.slice(lastGivenUp + 1);
+  const own = firstGivenUp === -1;
+  const last: Told = {
     used: true,
     finishReason: record.finish_reason ?? null,
-    upstream: typeof request["upstream"] === "string" ? request["upstream"] : null,
+    upstream: own && typeof request["upstream"] === "string" ? request["upstream"] : null,
     usage: record.usage ?? null,
     totalMs: timings.total_ms ?? null,
   };
-  const turns = record.turns ?? [];
-  if (turns.length === 0) {
-    return [...thrown, { ...last, request: prompt, response: record.reply ?? "", told: null }];
-  }
-  let said: Prompt = prompt;
-  const made = turns.map(({ reply, told }, index): ModelCall => {
+  const base = { told: null, error: null, parameters: own ? parameters : null };
+  // Where no later reply was better, the one that was kept is among the attempts, and no call came behind them.
+  const kept = inTheEnd.length > (record.metadata?.reasks ?? inTheEnd.length) && turns.length === 0;
+  const reply = kept ? inTheEnd.findIndex(({ raw }) => raw === record.reply) : -1;
+
+  let said: Prompt = record.prompt ?? [];
+  const thrown = attempts.map((attempt, index): ModelCall => {
+    const place = index - lastGivenUp - 1;
+    const made = {
+      ...base,
+      ...discarded(attempt),
+      ...(place >= 0 && place === reply ? last : {}),
+      parameters: firstGivenUp === -1 || index <= firstGivenUp ? parameters : null,
+    };
+    if (place < 0) return { ...made, request: null, gap: "upstream" };
+    if (turns.length > 0) return { ...made, request: null, gap: "turn" };
     const before = said;
-    said = [...said, { role: "assistant", content: reply }, ...(told === undefined ? [] : [{ role: "user", content: told }])];
-    const ended = index === turns.length - 1;
-    const one = { ...last, request: before, response: reply, told: told ?? null };
-    return ended ? one : { ...one, finishReason: null, usage: null, totalMs: null };
+    said = [...said, { role: "assistant", content: attempt.raw }];
+    return { ...made, request: before, gap: place === 0 ? "none" : "complaints" };
+  });
+  if (reply !== -1) return thrown;
+  if (turns.length === 0) {
+    const gap = inTheEnd.length === 0 ? "none" : "complaints";
+    return [...thrown, { ...base, ...last, request: said, gap, response: record.reply ?? "" }];
+  }
+  const made = turns.map(({ reply: response, history, told }, index): ModelCall => {
+    const before = said;
+    const back = history === undefined ? response : history;
+    said = [
+      ...said,
+      ...(back === null ? [] : [{ role: "assistant", content: back }]),
+      ...(told === undefined ? [] : [{ role: "user", content: told }]),
+    ];
+    const gap = inTheEnd.length === 0 ? "none" : "turn";
+    const one = { ...base, ...last, request: before, gap, response, told: told ?? null } as const;
+    return index === turns.length - 1 ? one : { ...one, finishReason: null, usage: null, totalMs: null };
   });
   return [...thrown, ...made];
+}
+
+function discarded({ raw, finish_reason: reason, upstream, error }: Attempt): Omit<ModelCall, "request" | "gap" | "parameters" | "told"> {
+  return {
+    response: raw,
+    used: false,
+    finishReason: reason ?? null,
+    upstream: upstream ?? null,
+    error: error === undefined ? null : (error.message ?? error.code ?? null),
+    usage: null,
+    totalMs: null,
+  };
 }

@@ -2,6 +2,7 @@ import { BranchesOutlined, SearchOutlined } from "@ant-design/icons";
 import { Alert, Button, Tooltip } from "antd";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Markdown } from "../../components/Markdown.tsx";
+import { ValueText } from "../../components/reply/ValueText.tsx";
 import { VirtualList } from "../../components/VirtualList.tsx";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -50,10 +51,10 @@ function Said({ turn, rounds, onFork, onInspect }: { turn: RecordedTurn } & Omit
     <div className={styles["turn"]}>
       <div className={styles["user"]}>
         {said !== null && (
-          <p className={styles["bubble"]}>
+          <div className={styles["bubble"]}>
             <span className="visually-hidden">{t("you")}: </span>
-            {said}
-          </p>
+            <ValueText value={said} label={t("you")} />
+          </div>
         )}
         <Tooltip title={t("forkHint")}>
           <Button size="small" type="text" icon={<BranchesOutlined />} onClick={() => onFork(turn.turn)}>
@@ -93,7 +94,9 @@ function Running({ pending }: { pending: Pending }) {
     <div className={styles["turn"]} aria-busy="true">
       {said !== null && (
         <div className={styles["user"]}>
-          <p className={styles["bubble"]}>{said}</p>
+          <div className={styles["bubble"]}>
+            <ValueText value={said} label={t("you")} />
+          </div>
         </div>
       )}
       <div className={styles["message"]} aria-live="polite">

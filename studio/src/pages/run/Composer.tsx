@@ -9,6 +9,11 @@ import { isOver, type Result } from "./model.ts";
 import { type Input as Said } from "./sendInput.ts";
 import { shownValue, valueOf } from "./variables.ts";
 
+/** Kinds of requests to the client by their events. */
+const KINDS = { skill: "skill", form: "form", picture: "picture" } as const;
+
+type Kind = keyof typeof KINDS;
+
 type ComposerProps = {
   status: string;
   turn: Result | null;
@@ -54,7 +59,7 @@ export function Composer({ status, turn, busy, onSay, onCancel }: ComposerProps)
       {request !== null && (
         <div className={styles["request"]}>
           <strong>
-            {t("answerRequest")}: {request.event}
+            {t("answerRequest")}: {request.event in KINDS ? t(KINDS[request.event as Kind]) : request.event}
           </strong>
           <KeyValue
             items={Object.entries(request.data)

@@ -14,6 +14,16 @@ import { shownValue } from "./variables.ts";
 type SourceName = "exit_criteria" | "llm_suggestion" | "max_rounds";
 type StatusName = "completed" | "failed" | "running" | "interrupted";
 
+/** Conditions of an exit by their names in the trace. */
+const UNMET = {
+  should_exit: "unmetSuggestion",
+  understanding_level: "unmetUnderstanding",
+  has_questions: "unmetQuestions",
+  expressed_understanding: "unmetExpressed",
+} as const;
+
+type UnmetName = keyof typeof UNMET;
+
 /** A text above this is not marked: it is shown in parts. */
 const LONG = 200_000;
 
@@ -89,7 +99,7 @@ function Decided({ decision, reasoning }: { decision: Decision; reasoning: strin
         [t("decision"), t(decision.should_exit ? "decisionExits" : "decisionGoesOn")],
         [t("source"), t(decision.decision_source as SourceName)],
         [t("reason"), decision.reason],
-        [t("unmet"), decision.unmet.length === 0 ? t("none") : decision.unmet.map((name) => <Tag key={name}>{name}</Tag>)],
+        [t("unmet"), decision.unmet.length === 0 ? t("none") : decision.unmet.map((name) => <Tag key={name}>{name in UNMET ? t(UNMET[name as UnmetName]) : name}</Tag>)],
         [t("understanding"), shownValue(decision.assessment?.understanding_level ?? null)],
         [t("reasoning"), reasoning ?? t("none")],
       ]}
@@ -125,9 +135,10 @@ function Prompt({ round }: { round: Round }) {
   const pieces = same == null || text.length > LONG ? null : substituted(same.text, text);
   if (template.loading) return null;
   if (pieces === null) {
+    const why = template.error !== null ? "promptNoTemplate" : text.length > LONG ? "promptLong" : "promptPlain";
     return (
       <>
-        <p className={styles["muted"]}>{t("promptPlain")}</p>
+        {name !== undefined && <p className={styles["muted"]}>{t(why)}</p>}
         <LongText text={text} label={t("prompt")} fileName="prompt.txt" />
       </>
     );

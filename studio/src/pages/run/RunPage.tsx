@@ -1,10 +1,10 @@
 import { PlusOutlined } from "@ant-design/icons";
 import { Button, Input, Select, Tag } from "antd";
-import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { api } from "../../api/client.ts";
-import { useResource } from "../../api/useResource.ts";
+import { useCursorList } from "../../api/useCursorList.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
+import { ErrorState } from "../../components/ErrorState.tsx";
 import { Page } from "../../components/Page.tsx";
 import { VirtualList } from "../../components/VirtualList.tsx";
 import { app } from "../../i18n/texts/app.ts";
@@ -18,10 +18,7 @@ import { StartForm } from "./StartForm.tsx";
 import { StatusTag } from "./StatusTag.tsx";
 
 const STATUSES = ["active", "awaiting_ack", "awaiting_answer", "completed", "failed"] as const;
-const PAGE = 100;
-
-/** Further pages, and the first one that they follow. */
-type More = { readonly of: object | null; readonly rows: readonly Dialogue[]; readonly hasMore: boolean };
+const PAGE = 200;
 
 /** An address without what a new run begins with. */
 function withoutStart(address: URLSearchParams): URLSearchParams {
@@ -43,16 +40,14 @@ export function Component() {
   const starting = params.has("new");
   const version = Number.parseInt(params.get("version") ?? "", 10);
   const scripts = useScripts();
-  const query = { limit: PAGE, script_id: script, status };
-  const first = useResource(`dialogues ${script ?? ""} ${status ?? ""}`, async (signal) => {
-    const { data } = await api.get("/api/v1/dialogues", { signal, query });
-    return data;
+  const runs = useCursorList<Dialogue>(`dialogues ${script ?? ""} ${status ?? ""}`, {
+    load: async (after, signal) =>
+      (await api.get("/api/v1/dialogues", { signal, query: { limit: PAGE, script_id: script, status, after } })).data,
+    cursorOf: ({ dialogue_id: id }) => id,
+    // The server does not search runs: a search loads them all.
+    atLeast: words === "" ? 0 : Infinity,
   });
-  const [more, setMore] = useState<More>({ of: null, rows: [], hasMore: false });
-  // Further pages are of the first one: another one forgets them.
-  const { rows, hasMore } = more.of === first.data ? more : { rows: [], hasMore: first.data?.has_more ?? false };
-  const all = [...(first.data?.data ?? []), ...rows];
-  const shown = found(all, scripts.data, words);
+  const shown = found(runs.rows, scripts.data, words);
 
   const set = (name: string, value: string | null) =>
     setParams(
@@ -65,15 +60,6 @@ export function Component() {
       { replace: true },
     );
 
-  async function loadMore() {
-    const after = all.at(-1)?.dialogue_id;
-    if (!hasMore || after === undefined) return;
-    const of = first.data;
-    setMore({ of, rows, hasMore: false });
-    const { data } = await api.get("/api/v1/dialogues", { query: { ...query, after } });
-    setMore({ of, rows: [...rows, ...data.data], hasMore: data.has_more });
-  }
-
   const begin = (
     <Button type="primary" icon={<PlusOutlined />} onClick={() => set("new", "")}>
       {t("newRun")}
@@ -84,9 +70,9 @@ export function Component() {
       title={frame("run")}
       purpose={t("purpose")}
       actions={begin}
-      loading={(first.loading && first.data === null) || (scripts.loading && scripts.data === null)}
-      error={first.data === null ? first.error : null}
-      onRetry={first.reload}
+      loading={(runs.loading && runs.rows.length === 0) || (scripts.loading && scripts.data === null)}
+      error={runs.rows.length === 0 ? runs.error : null}
+      onRetry={runs.reload}
     >
       <div className={styles["filters"]}>
         <Input.Search
@@ -109,10 +95,16 @@ export function Component() {
           options={[{ value: "", label: t("anyStatus") }, ...STATUSES.map((value) => ({ value, label: t(value) }))]}
         />
       </div>
-      {all.length === 0 ? (
+      {runs.rows.length > 0 && runs.error !== null && <ErrorState error={runs.error} onRetry={runs.reload} />}
+      {words !== "" && runs.loadingMore && (
+        <p role="status" className={styles["searching"]}>
+          {t("searching", { count: runs.rows.length })}
+        </p>
+      )}
+      {runs.rows.length === 0 ? (
         <EmptyState title={t("noRuns")} hint={t("noRunsHint")} />
       ) : shown.length === 0 ? (
-        <EmptyState title={t("noMatch")} />
+        !runs.hasMore && <EmptyState title={t("noMatch")} />
       ) : (
         <VirtualList
           label={t("runs")}
@@ -120,7 +112,7 @@ export function Component() {
           rowHeight={60}
           height="calc(100vh - 260px)"
           keyOf={(index) => shown[index]?.dialogue_id ?? index}
-          onEnd={() => void loadMore()}
+          onEnd={runs.more}
           row={(index) => {
             const dialogue = shown[index];
             if (dialogue === undefined) return null;

@@ -1,15 +1,18 @@
 import { api } from "../../api/client.ts";
-import { useResource } from "../../api/useResource.ts";
 import { type Schemas } from "../../api/types.ts";
+import { useResource } from "../../api/useResource.ts";
+import { wholeList } from "../../api/wholeList.ts";
 
 export type Script = Schemas["Script"];
 
 /** The scripts that there are, by id. */
 export function useScripts() {
-  return useResource("scripts of runs", async (signal) => {
-    const { data } = await api.get("/api/v1/scripts", { signal, query: { limit: 200 } });
-    return data.data;
-  });
+  return useResource("scripts of runs", (signal) =>
+    wholeList(
+      async (after) => (await api.get("/api/v1/scripts", { signal, query: { limit: 200, after } })).data,
+      ({ script_id: id }) => id,
+    ),
+  );
 }
 
 /** Name of a script, or its id where it is gone. */

@@ -1,6 +1,7 @@
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { useResource } from "../../api/useResource.ts";
+import { wholeList } from "../../api/wholeList.ts";
 import { type Coverage, type Dialogue, type RecordedTurn, type Round } from "./model.ts";
 
 export type Whole = {
@@ -11,30 +12,17 @@ export type Whole = {
 };
 
 const PAGE = 200;
-/** Pages of turns and rounds that are loaded at most. */
-const MOST = 20;
-
-async function all<T>(load: (after: string | undefined) => Promise<{ data: T[]; has_more: boolean }>, idOf: (row: T) => string): Promise<T[]> {
-  const rows: T[] = [];
-  for (let page = 0; page < MOST; page += 1) {
-    const last = rows.at(-1);
-    const { data, has_more: more } = await load(last === undefined ? undefined : idOf(last));
-    rows.push(...data);
-    if (!more) break;
-  }
-  return rows;
-}
 
 async function load(id: string, signal: AbortSignal): Promise<Whole> {
   const path = { id };
   const [dialogue, coverage, turns, rounds] = await Promise.all([
     api.get("/api/v1/dialogues/{id}", { path, signal }),
     api.get("/api/v1/dialogues/{id}/coverage", { path, signal }),
-    all(
+    wholeList(
       async (after) => (await api.get("/api/v1/dialogues/{id}/turns", { path, signal, query: { limit: PAGE, after } })).data,
       ({ turn }) => turn,
     ),
-    all(
+    wholeList(
       async (after) => {
         const { data } = await api.get("/api/v1/dialogues/{id}/trace", { path, signal, query: { limit: PAGE, after } });
         return { data: data.data as unknown as Round[], has_more: data.has_more };

@@ -5,12 +5,14 @@ import { ApiError } from "../../api/errors.ts";
 import { currentSession, requireKey } from "../../api/session.ts";
 import { type Schemas } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
+import { wholeList } from "../../api/wholeList.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Content } from "../../components/Page.tsx";
 import { Section } from "../../components/Section.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
+import { AdminOnly } from "./AdminOnly.tsx";
 import { EditKey } from "./EditKey.tsx";
 import { NewKey } from "./NewKey.tsx";
 
@@ -24,7 +26,12 @@ export function KeysSection() {
   const { message, modal } = App.useApp();
   const [making, setMaking] = useState(false);
   const [editing, setEditing] = useState<Key | null>(null);
-  const { data, error, reload } = useResource("keys", (signal) => everyKey(signal));
+  const { data, error, reload } = useResource("keys", (signal) =>
+    wholeList(
+      async (after) => (await api.get("/api/v1/keys", { query: { limit: 100, after }, signal })).data,
+      ({ id }) => id,
+    ),
+  );
   const limit = (value: number | undefined) => (value === undefined ? t("unlimited") : format.number(value));
 
   function remove(key: Key): void {
@@ -46,13 +53,7 @@ export function KeysSection() {
     });
   }
 
-  if (error?.status === 403) {
-    return (
-      <Section title={t("keys")}>
-        <p style={{ margin: 0, color: "var(--muted)" }}>{t("adminOnly")}</p>
-      </Section>
-    );
-  }
+  if (error?.status === 403) return <AdminOnly title={t("keys")} />;
   return (
     <Section
       title={t("keys")}
@@ -126,15 +127,4 @@ export function KeysSection() {
       />
     </Section>
   );
-}
-
-/** All keys, page by page. */
-async function everyKey(signal: AbortSignal): Promise<Key[]> {
-  const keys: Key[] = [];
-  for (;;) {
-    const after = keys.at(-1)?.id;
-    const { data } = await api.get("/api/v1/keys", { query: { limit: 100, after }, signal });
-    keys.push(...data.data);
-    if (!data.has_more || data.data.length === 0) return keys;
-  }
 }

@@ -2,12 +2,14 @@ import { Table, Tag } from "antd";
 import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
+import { useTools } from "../../api/useTools.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Content } from "../../components/Page.tsx";
 import { ScrollBox } from "../../components/ScrollBox.tsx";
 import { Section } from "../../components/Section.tsx";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
+import { AdminOnly } from "./AdminOnly.tsx";
 
 type Tool = Schemas["Tool"];
 
@@ -22,9 +24,7 @@ const executorOf = (tool: Tool): string => {
 /** Tools of the registry, and MCP servers with theirs. */
 export function ToolsSections() {
   const t = useText(texts);
-  const { data, error, reload } = useResource("tools", (signal) =>
-    api.get("/api/v1/tools", { query: { limit: 100 }, signal }).then((answer) => answer.data.data),
-  );
+  const { data, error, reload } = useTools();
   return (
     <>
       <Section title={t("tools")} hint={t("toolsHint")}>
@@ -63,7 +63,7 @@ function McpSection() {
   const { data, error, reload } = useResource("mcp", (signal) =>
     api.get("/api/v1/mcp", { signal }).then((answer) => answer.data.data),
   );
-  if (error?.status === 403) return null;
+  if (error?.status === 403) return <AdminOnly title={t("mcp")} />;
   const states = { connected: t("connected"), connecting: t("connecting"), failed: t("failed") };
   return (
     <Section title={t("mcp")} hint={t("mcpHint")}>

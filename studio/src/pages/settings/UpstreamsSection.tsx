@@ -9,6 +9,7 @@ import { Section } from "../../components/Section.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
+import { AdminOnly } from "./AdminOnly.tsx";
 
 type Upstream = Schemas["Upstreams"]["data"][number];
 type Alias = Schemas["Upstreams"]["aliases"][number];
@@ -19,13 +20,7 @@ export function UpstreamsSection() {
   const { data, error, reload } = useResource("upstreams", (signal) =>
     api.get("/api/v1/upstreams", { signal }).then((answer) => answer.data),
   );
-  if (error?.status === 403) {
-    return (
-      <Section title={t("upstreams")}>
-        <p style={{ margin: 0, color: "var(--muted)" }}>{t("adminOnly")}</p>
-      </Section>
-    );
-  }
+  if (error?.status === 403) return <AdminOnly title={t("upstreams")} />;
   return (
     <>
       <Section title={t("upstreams")} hint={t("upstreamsHint")}>

@@ -12,7 +12,9 @@ export type FileView = {
   /** Another number each time that the index changed. */
   readonly version: number;
   readonly work: Work | null;
-  readonly error: string | null;
+  readonly error: unknown;
+  /** Records of the last check that the server refused to read, and why it refused the first of them. */
+  readonly refused: { readonly count: number; readonly at: number; readonly error: ApiError } | null;
   /** Whether the file was read to its end. */
   readonly whole: boolean;
 };
@@ -35,7 +37,7 @@ export class RecordFile {
   constructor(file: Blob, name: string) {
     this.file = file;
     this.name = name;
-    this.#view = { index: this.#index, version: 0, work: null, error: null, whole: false };
+    this.#view = { index: this.#index, version: 0, work: null, error: null, refused: null, whole: false };
   }
 
   readonly view = (): FileView => this.#view;
@@ -107,7 +109,7 @@ export class RecordFile {
   async check(rows: ArrayLike<number>, profile: "strict" | "lenient"): Promise<void> {
     const stop = new AbortController();
     this.#stop = stop;
-    this.#become({ work: { name: "checking", done: 0, of: rows.length }, error: null });
+    this.#become({ work: { name: "checking", done: 0, of: rows.length }, error: null, refused: null });
     const stopped = () => stop.signal.aborted;
     let next = 0;
     let done = 0;
@@ -124,7 +126,7 @@ export class RecordFile {
       await Promise.all(Array.from({ length: AT_ONCE }, lane));
     } catch (error) {
       stop.abort();
-      if (!isAbort(error)) this.#become({ error: error instanceof Error ? error.message : String(error) });
+      if (!isAbort(error)) this.#become({ error });
     } finally {
       if (this.#stop === stop) {
         this.#stop = null;
@@ -144,9 +146,14 @@ export class RecordFile {
         this.#index.check(at, data.verdict, data.findings);
         return;
       } catch (error) {
-        // A record that the server refuses stays unchecked; a server that is busy is asked again.
+        // A server that is busy is asked again; a record that it refuses stays unchecked.
         if (!(error instanceof ApiError) || error.isUnreachable) throw error;
-        if (error.status !== 429 || wait >= MOST_WAITS) return;
+        if (error.status !== 429 || wait >= MOST_WAITS) {
+          const before = this.#view.refused;
+          // Told with the progress: there may be as many as there are records.
+          this.#view = { ...this.#view, refused: { at, error, ...before, count: (before?.count ?? 0) + 1 } };
+          return;
+        }
         await new Promise((resolve) => setTimeout(resolve, 500));
       }
     }

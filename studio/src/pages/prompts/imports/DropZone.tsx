@@ -2,6 +2,7 @@ import { InboxOutlined } from "@ant-design/icons";
 import { Alert, Button, Spin } from "antd";
 import { type DragEvent, useRef, useState } from "react";
 import { Link } from "react-router";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { imports } from "../../../i18n/texts/imports.ts";
 import { prompts } from "../../../i18n/texts/prompts.ts";
 import { useText } from "../../../i18n/useText.ts";
@@ -12,6 +13,7 @@ import { addressOfImport, importFiles, type ImportedFile, type ImportOutcome } f
 /** Takes files by drop or by choice, imports them, and tells what became of each. */
 export function DropZone({ onImported }: { onImported: () => void }) {
   const t = useText(imports);
+  const { lineOf } = useProblemText();
   const input = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
   const [busy, setBusy] = useState(0);
@@ -26,7 +28,7 @@ export function DropZone({ onImported }: { onImported: () => void }) {
       setOutcome(told);
       if (told.kind === "imported") onImported();
     } catch (error) {
-      setOutcome({ kind: "refused", broken: [], detail: error instanceof Error ? error.message : String(error) });
+      setOutcome({ kind: "refused", broken: [], detail: lineOf(error) });
     }
     setBusy(0);
   }

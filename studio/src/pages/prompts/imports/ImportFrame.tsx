@@ -9,6 +9,7 @@ import { download } from "../../../components/download.ts";
 import { KeyValue } from "../../../components/KeyValue.tsx";
 import { Page } from "../../../components/Page.tsx";
 import { Section } from "../../../components/Section.tsx";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { imports } from "../../../i18n/texts/imports.ts";
 import { prompts } from "../../../i18n/texts/prompts.ts";
 import { useFormat, useText } from "../../../i18n/useText.ts";
@@ -41,6 +42,7 @@ export function ImportFrame({ kind, id, resource, about = [], children }: FrameP
   const shared = useText(prompts);
   const format = useFormat();
   const navigate = useNavigate();
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const { data } = resource;
   const yaml = useMemo(() => (data?.skein === undefined ? "" : yamlOf(data.skein)), [data]);
@@ -51,7 +53,7 @@ export function ImportFrame({ kind, id, resource, about = [], children }: FrameP
       const response = await send(addressOf(path, { id }, { format: as }));
       download(name, await response.blob());
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(lineOf(error));
     }
   }
 

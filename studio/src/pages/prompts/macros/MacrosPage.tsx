@@ -5,6 +5,7 @@ import { api } from "../../../api/client.ts";
 import { CodeEditor, type Diagnostic } from "../../../components/CodeEditor.tsx";
 import { EmptyState } from "../../../components/EmptyState.tsx";
 import { Section } from "../../../components/Section.tsx";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { macros } from "../../../i18n/texts/macros.ts";
 import { prompts } from "../../../i18n/texts/prompts.ts";
 import { useText } from "../../../i18n/useText.ts";
@@ -26,6 +27,7 @@ export function Component() {
   const t = useText(macros);
   const shared = useText(prompts);
   const copy = useCopy();
+  const { lineOf } = useProblemText();
   const { message } = App.useApp();
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
@@ -37,7 +39,7 @@ export function Component() {
       const { data } = await api.post("/api/v1/macros/migrate", { text });
       setMigrated(readMigration(text, data));
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(lineOf(error));
     }
     setBusy(false);
   }

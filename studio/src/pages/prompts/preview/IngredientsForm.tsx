@@ -3,6 +3,7 @@ import { Button, Checkbox, Input, InputNumber, Select } from "antd";
 import { type ReactNode, useId } from "react";
 import { api } from "../../../api/client.ts";
 import { useResource } from "../../../api/useResource.ts";
+import { wholeList } from "../../../api/wholeList.ts";
 import { type Diagnostic, YamlEditor } from "../../../components/CodeEditor.tsx";
 import { Section } from "../../../components/Section.tsx";
 import { preview } from "../../../i18n/texts/preview.ts";
@@ -24,12 +25,18 @@ const TOKENIZERS: readonly Tokenizer[] = ["o200k", "cl100k", "estimate"];
 /** What a prompt is made of: files, a Skein, the chat, limits. */
 export function IngredientsForm({ given, diagnostics, onChange }: FormProps) {
   const t = useText(preview);
-  const cards = useResource("preview-cards", async (signal) => {
-    return (await api.get("/api/v1/cards", { query: { limit: 200 }, signal })).data.data;
-  });
-  const books = useResource("preview-books", async (signal) => {
-    return (await api.get("/api/v1/lorebooks", { query: { limit: 200 }, signal })).data.data;
-  });
+  const cards = useResource("preview-cards", (signal) =>
+    wholeList(
+      async (after) => (await api.get("/api/v1/cards", { query: { limit: 200, after }, signal })).data,
+      ({ card_id: id }) => id,
+    ),
+  );
+  const books = useResource("preview-books", (signal) =>
+    wholeList(
+      async (after) => (await api.get("/api/v1/lorebooks", { query: { limit: 200, after }, signal })).data,
+      ({ lorebook_id: id }) => id,
+    ),
+  );
 
   async function beginWithCard(card: string): Promise<void> {
     const { data } = await api.get("/api/v1/cards/{id}", { path: { id: card } });

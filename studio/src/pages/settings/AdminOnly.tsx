@@ -1,0 +1,13 @@
+import { Section } from "../../components/Section.tsx";
+import { settings as texts } from "../../i18n/texts/settings.ts";
+import { useText } from "../../i18n/useText.ts";
+
+/** A section in the eyes of a key without the right to it. */
+export function AdminOnly({ title }: { title: string }) {
+  const t = useText(texts);
+  return (
+    <Section title={title}>
+      <p style={{ margin: 0, color: "var(--muted)" }}>{t("adminOnly")}</p>
+    </Section>
+  );
+}
