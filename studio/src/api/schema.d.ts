@@ -483,6 +483,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Figures of replies over time: how they ended, repairs, first text, tokens and cost */
+        get: operations["getFigures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/imports": {
         parameters: {
             query?: never;
@@ -1056,6 +1073,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tools/{name}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Call a tool without a model */
+        post: operations["callTool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/upstreams": {
         parameters: {
             query?: never;
@@ -1561,7 +1595,7 @@ export interface components {
             found?: {
                 excerpt: string;
                 /** @enum {string} */
-                in: "title" | "request" | "answer";
+                in: "id" | "title" | "request" | "answer";
                 message_id?: string;
             };
             has_more?: boolean;
@@ -2059,6 +2093,122 @@ export interface components {
                 with: string[];
             }[];
         };
+        Figures: {
+            /** @enum {string} */
+            by: "hour" | "day";
+            currency: string;
+            data: {
+                /** @description replies that were cancelled */
+                cancelled: number;
+                /** @description replies that came to their end */
+                completed: number;
+                /** @description in units of `currency` */
+                cost: number;
+                /** @description replies that ended with an error */
+                failed: number;
+                /** @description median milliseconds to the first text, within a tenth */
+                first_text_ms: number | null;
+                /** @description milliseconds that nineteen of twenty do not exceed */
+                first_text_p95_ms: number | null;
+                /** @description tokens of prompts */
+                input_tokens: number;
+                /** @description tokens of replies */
+                output_tokens: number;
+                /** @description completed replies that were repaired, and are used */
+                repaired: number;
+                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                replaced: number;
+                /** @description a day, or the RFC 3339 time at which an hour begins */
+                time: string;
+                /** @description tokens among them for which no price is configured */
+                unpriced_tokens: number;
+                /** @description `null` where nobody knows any more who was asked */
+                upstream: string | null;
+            }[];
+            from: string;
+            repairs: {
+                code: string;
+                count: number;
+                rule: string;
+            }[];
+            times: {
+                /** @description replies that were cancelled */
+                cancelled: number;
+                /** @description replies that came to their end */
+                completed: number;
+                /** @description in units of `currency` */
+                cost: number;
+                /** @description replies that ended with an error */
+                failed: number;
+                /** @description median milliseconds to the first text, within a tenth */
+                first_text_ms: number | null;
+                /** @description milliseconds that nineteen of twenty do not exceed */
+                first_text_p95_ms: number | null;
+                /** @description tokens of prompts */
+                input_tokens: number;
+                /** @description tokens of replies */
+                output_tokens: number;
+                /** @description completed replies that were repaired, and are used */
+                repaired: number;
+                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                replaced: number;
+                /** @description a day, or the RFC 3339 time at which an hour begins */
+                time: string;
+                /** @description tokens among them for which no price is configured */
+                unpriced_tokens: number;
+            }[];
+            to: string;
+            total: {
+                /** @description replies that were cancelled */
+                cancelled: number;
+                /** @description replies that came to their end */
+                completed: number;
+                /** @description in units of `currency` */
+                cost: number;
+                /** @description replies that ended with an error */
+                failed: number;
+                /** @description median milliseconds to the first text, within a tenth */
+                first_text_ms: number | null;
+                /** @description milliseconds that nineteen of twenty do not exceed */
+                first_text_p95_ms: number | null;
+                /** @description tokens of prompts */
+                input_tokens: number;
+                /** @description tokens of replies */
+                output_tokens: number;
+                /** @description completed replies that were repaired, and are used */
+                repaired: number;
+                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                replaced: number;
+                /** @description tokens among them for which no price is configured */
+                unpriced_tokens: number;
+            };
+            upstreams: {
+                /** @description replies that were cancelled */
+                cancelled: number;
+                /** @description replies that came to their end */
+                completed: number;
+                /** @description in units of `currency` */
+                cost: number;
+                /** @description replies that ended with an error */
+                failed: number;
+                /** @description median milliseconds to the first text, within a tenth */
+                first_text_ms: number | null;
+                /** @description milliseconds that nineteen of twenty do not exceed */
+                first_text_p95_ms: number | null;
+                /** @description tokens of prompts */
+                input_tokens: number;
+                /** @description tokens of replies */
+                output_tokens: number;
+                /** @description completed replies that were repaired, and are used */
+                repaired: number;
+                /** @description completed replies in whose place another text is shown, or which are kept as prose */
+                replaced: number;
+                /** @description tokens among them for which no price is configured */
+                unpriced_tokens: number;
+                /** @description `null` where nobody knows any more who was asked */
+                upstream: string | null;
+            }[];
+        };
         Finding: {
             code: string;
             column: number;
@@ -2466,6 +2616,17 @@ export interface components {
         NewTemplate: {
             /** @description The template. */
             text: string;
+        };
+        /** @description A call of a tool. */
+        NewToolCall: {
+            /** @description Its arguments. */
+            args?: {
+                [key: string]: unknown;
+            };
+            /** @description Who calls, where the tool is for some callers only. */
+            caller?: string | null;
+            /** @description Whether a person has agreed to this call, where the tool asks for that. */
+            confirmed?: boolean;
         };
         Object: {
             [key: string]: unknown;
@@ -2879,6 +3040,17 @@ export interface components {
             };
             signed: boolean;
         };
+        ToolCallResult: {
+            call_id: string;
+            elapsed_ms: number;
+            error?: {
+                code: string;
+                message: string;
+            };
+            ok: boolean;
+            /** @description what the tool gave */
+            result?: unknown;
+        };
         /** @description One of the tools of a message: the name of a registered one, or a tool that the caller runs itself. */
         ToolChoice: string | components["schemas"]["InlineTool"];
         /** @description What is asked of `POST /api/v1/messages/{id}/tool_confirmations`. */
@@ -2932,6 +3104,7 @@ export interface components {
                 upstream: string | null;
                 weight: number | null;
             }[];
+            currency: string;
             data: {
                 aliases: string[];
                 default: boolean;
@@ -2942,6 +3115,14 @@ export interface components {
                 kind: string;
                 model: string | null;
                 name: string;
+                /** @description of a million tokens, by model; `*` is for all others */
+                prices: {
+                    [key: string]: {
+                        cached_input?: number;
+                        input: number;
+                        output: number;
+                    };
+                };
                 resting: boolean;
                 url: string;
             }[];
@@ -5059,6 +5240,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5331,6 +5514,8 @@ export interface operations {
             header?: {
                 /** @description a word of the client's own: the same request with it has the same answer for a day */
                 "Idempotency-Key"?: string;
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
             };
             path: {
                 id: string;
@@ -5346,6 +5531,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5445,6 +5632,20 @@ export interface operations {
                     };
                 };
             };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
+                    };
+                };
+            };
             /**
              * @description `too_large`: the body is longer than it may be
              *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
@@ -5535,7 +5736,10 @@ export interface operations {
     rollStateBack: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -5550,6 +5754,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5649,6 +5855,20 @@ export interface operations {
                     };
                 };
             };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
+                    };
+                };
+            };
             /**
              * @description `too_large`: the body is longer than it may be
              *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
@@ -5720,7 +5940,10 @@ export interface operations {
     putStateSchema: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -5735,6 +5958,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5828,6 +6053,20 @@ export interface operations {
                         code?: "conversation_busy";
                         /** @constant */
                         status?: 409;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -7932,6 +8171,109 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable" | "server_full";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    getFigures: {
+        parameters: {
+            query?: {
+                /** @description length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour */
+                by?: "hour" | "day";
+                /** @description first day in UTC; six days before the last one if absent */
+                from?: string;
+                /** @description last day; today if absent */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Figures"];
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `invalid_field`: a field does not take this value
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "invalid_field";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -11463,7 +11805,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11580,6 +11922,8 @@ export interface operations {
     putScript: {
         parameters: {
             query?: {
+                /** @description with `draft` and `If-Match`: takes the place of the autosave before it */
+                autosave?: boolean;
                 /** @description keeps the version without publishing it */
                 draft?: boolean;
             };
@@ -11601,7 +11945,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12069,7 +12413,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12723,6 +13067,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12793,7 +13139,10 @@ export interface operations {
     changeSettings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the `ETag` that the change is based on: made only while it names the last version */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -12806,6 +13155,8 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12886,6 +13237,20 @@ export interface operations {
                         code?: "settings_changed";
                         /** @constant */
                         status?: 409;
+                    };
+                };
+            };
+            /** @description `changed_meanwhile`: `If-Match` names another version than the last; `present` is what is stored, `sent` what was sent, if anything */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "changed_meanwhile";
+                        /** @constant */
+                        status?: 412;
                     };
                 };
             };
@@ -13084,7 +13449,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13190,6 +13555,8 @@ export interface operations {
     putTemplate: {
         parameters: {
             query?: {
+                /** @description with `draft` and `If-Match`: takes the place of the autosave before it */
+                autosave?: boolean;
                 /** @description keeps the version without publishing it */
                 draft?: boolean;
             };
@@ -13211,7 +13578,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13642,7 +14009,7 @@ export interface operations {
             /** @description done */
             200: {
                 headers: {
-                    /** @description the last version, for `If-Match`: `"0"` where nothing is stored */
+                    /** @description the version that is stored now, for `If-Match`; of a script or template its last one, `"0"` where there is none */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14452,6 +14819,224 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    callTool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a word of the client's own: the same request with it has the same answer for a day */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToolCall"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolCallResult"];
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is no JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `model_forbidden`: the key may ask other models, or none by this route
+             *     `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "model_forbidden" | "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /**
+             * @description `request_under_way`: a request with this `Idempotency-Key` is under way
+             *     `confirmation_required`: the tool runs only when a person has agreed to the call
+             */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "request_under_way" | "confirmation_required";
+                        /** @constant */
+                        status?: 409;
+                    };
+                };
+            };
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large" | "too_many_values";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field that does not exist; `field` names it
+             *     `missing_field`: a field that has to be there; `field` names it
+             *     `invalid_field`: a field does not take this value
+             *     `invalid_schema`: the JSON Schema cannot be used
+             *     `schema_limit`: the JSON Schema is larger than it may be
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than it may
+             *     `tool_of_client`: the tool is run by the client that offers it to a model
+             *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
+             *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "tool_of_client" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /**
+             * @description `too_many_running`: as many messages of the owner run as may, or as many of its requests that take long wait
+             *     `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_running" | "rate_limited" | "tokens_used_up";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: something stored cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             *     `tool_unavailable`: a tool of an MCP server that cannot be reached, and was not yet
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "overloaded" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
