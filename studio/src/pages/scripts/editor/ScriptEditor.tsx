@@ -11,8 +11,8 @@ import { SaveState } from "../../../components/SaveState.tsx";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { unmoved } from "../document/follow.ts";
-import { findNode, flatten, nodeAtLine, outlineOf } from "../document/outline.ts";
-import { parse } from "../document/parse.ts";
+import { fieldAt, findNode, flatten, nodeAtLine, type OutlineNode, outlineOf } from "../document/outline.ts";
+import { type Parsed, parse } from "../document/parse.ts";
 import { duplicatePart, placePart, removePart, type Restructured, shiftPart } from "../document/structure.ts";
 import { variablesAt } from "../document/variables.ts";
 import { FindingList, otherFindings, PartFindings } from "../forms/FormFrame.tsx";
@@ -54,8 +54,11 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const [chosenId, setChosenId] = useState(() => query.get("node"));
   const chosen = chosenId === null ? null : findNode(nodes, chosenId);
   const faulty = useMemo(() => partsOf(nodes, findings), [nodes, findings]);
-  const findingsHere =
-    chosen === null || (fresh?.id === chosen.id && fresh.text === now.text) ? [] : findings.filter(({ path }) => belongsTo(path, chosen.id));
+  const isFresh = fresh !== null && fresh.id === chosenId && fresh.text === now.text;
+  const findingsHere = useMemo(
+    () => (chosen === null || isFresh ? [] : findings.filter(({ path }) => belongsTo(path, chosen.id)).map((finding) => inField(parsed, chosen, finding))),
+    [chosen, findings, isFresh, parsed],
+  );
   const known = chosen === null ? [] : variablesAt(parsed, nodes, chosen);
 
   function choose(node: string | null) {
@@ -288,6 +291,12 @@ const paneClass = (shown: boolean): string => `${styles["pane"] ?? ""} ${shown ?
 function belongsTo(path: string, id: string): boolean {
   if (path !== id && !path.startsWith(`${id}.`)) return false;
   return !/\.(?:phases|steps|topics|actions)\[\d+\]/.test(path.slice(id.length));
+}
+
+/** A finding that names the part, with the path of the field that it stands in. */
+function inField(parsed: Parsed, node: OutlineNode, finding: ScriptFinding): ScriptFinding {
+  const field = finding.path === node.id ? fieldAt(parsed, node, finding.line, finding.column) : null;
+  return field === null ? finding : { ...finding, path: `${finding.path}.${field}` };
 }
 
 const partsOf = (nodes: ReturnType<typeof outlineOf>, findings: readonly ScriptFinding[]): ReadonlySet<string> =>
