@@ -120,7 +120,7 @@ test("a change by hand is taken back alone, behind more updates than one page of
     await page.getByLabel("Value", { exact: true }).fill("7");
     await page.getByRole("button", { name: "Apply" }).click();
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("mine").waitFor({ state: "detached" });
+    await page.getByText("1 update taken back").waitFor();
     assert.deepEqual(await stateOf(studio, id), { count: 230 });
     await page.goto(`/conversations/${id}?tab=history`);
     await page.getByText("229").first().waitFor();

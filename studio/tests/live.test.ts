@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -226,6 +228,48 @@ test("a tool of the registry waits for leave and for its result, and both are gi
     });
   } finally {
     await own.stop();
+  }
+});
+
+test("a registered tool is called without a model, when somebody has agreed", async () => {
+  const called: unknown[] = [];
+  const hook = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => (body += text));
+    request.on("end", () => {
+      called.push(JSON.parse(body));
+      response.setHeader("content-type", "application/json").end('{"words": 2}');
+    });
+  });
+  await new Promise<void>((resolve) => hook.listen(0, "127.0.0.1", resolve));
+  const { port } = hook.address() as AddressInfo;
+  const folder = mkdtempSync(join(tmpdir(), "tambour-config-"));
+  const config = join(folder, "tambour.toml");
+  writeFileSync(config, '[tools]\nallowed_hosts = ["127.0.0.1"]\nallow_private = true\n');
+  const own = await Studio.start({ args: ["--config", config] });
+  try {
+    const schema = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
+    const executor = { kind: "http", url: `http://127.0.0.1:${port}/` };
+    await own.request("PUT", "/api/v1/tools/count", { description: "Counts words", schema, confirm: true, executor });
+    await withPage(browser, own, {}, async (page) => {
+      await page.goto("/live");
+      await page.getByRole("button", { name: "Call a tool" }).click();
+      await page.getByRole("combobox", { name: "Tool", exact: true }).click();
+      await page.getByTitle("count").last().click();
+      const call = page.getByRole("button", { name: "Call", exact: true });
+      await page.getByText('"text": ""').waitFor();
+      assert.equal(await call.isDisabled(), true, "nobody has agreed yet");
+      await page.getByRole("checkbox", { name: "I agree to this call" }).check();
+      await call.click();
+      await page.getByText(/^Done in \d+ ms$/).waitFor();
+      await page.getByText('"words": 2').waitFor();
+      await assertAccessible(page);
+      await assertFits(page);
+    });
+    assert.deepEqual((called as { args: unknown }[]).map(({ args }) => args), [{ text: "" }]);
+  } finally {
+    await own.stop();
+    hook.close();
   }
 });
 

@@ -416,7 +416,8 @@ pub(crate) fn upstreams(
     metrics: &Metrics,
 ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
     let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made = Upstream::new(name, source(name, given, config)?, &metrics.upstreams, given.prices.clone());
+        let made =
+            Upstream::new(name, source(name, given, config)?, &metrics.upstreams, given.prices.clone());
         Ok((name.clone(), Arc::new(made)))
     };
     config.upstreams.iter().map(make).collect()

@@ -74,7 +74,6 @@ pub(crate) fn of_reply(
         all.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
     }
     let Some(Figures { counts, first_text, repairs, .. }) = all.last_mut() else { return all };
-    *repairs = repairs_by_rule(*findings);
     *first_text = first_text_ms.map(FirstTexts::bucket);
     match *status {
         "completed" => counts.completed = 1,
@@ -82,6 +81,7 @@ pub(crate) fn of_reply(
         _ => counts.failed = 1,
     }
     if counts.completed == 1 {
+        *repairs = repairs_by_rule(*findings);
         counts.replaced = i64::from(*replaced);
         counts.repaired = i64::from(!replaced && !repairs.is_empty());
     }

@@ -130,6 +130,8 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
   const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
   const y = (value: number) => TOP + (1 - (value - scale.min) / (scale.max - scale.min)) * (height - TOP - BOTTOM);
   const barWidth = Math.max(2, Math.min(28, (step * 0.7) / (stacked ? 1 : series.length)));
+  // The last label would stand over the edge.
+  const anchorOf = (index: number) => (index > 0 && index === labels.length - 1 ? "end" : "middle");
   return (
     <>
       {scale.ticks.map((tick) => (
@@ -141,7 +143,7 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
         </g>
       ))}
       {spread(labels.length, Math.max(2, Math.floor(wide / 90))).map((index) => (
-        <text key={index} x={x(index)} y={height - 6} textAnchor="middle" className={styles["tick"]}>
+        <text key={index} x={anchorOf(index) === "end" ? width : x(index)} y={height - 6} textAnchor={anchorOf(index)} className={styles["tick"]}>
           {labels[index]}
         </text>
       ))}

@@ -26,7 +26,8 @@ fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Resu
         return Ok(());
     }
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -36,7 +37,10 @@ fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Resu
             let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
             let file = path.strip_prefix(root).unwrap_or(&path).display();
             let titles = text.lines().enumerate().filter_map(|(line, text)| Some((line, title(text)?)));
-            let tests = titles.map(|(line, title)| TitledTest { title: title.to_owned(), place: format!("{file}:{}", line + 1) });
+            let tests = titles.map(|(line, title)| TitledTest {
+                title: title.to_owned(),
+                place: format!("{file}:{}", line + 1),
+            });
             found.extend(tests);
         }
     }

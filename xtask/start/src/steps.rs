@@ -18,8 +18,11 @@ pub(crate) struct Steps {
 /// A step that runs beside others.
 pub(crate) struct Beside {
     name: String,
-    thread: JoinHandle<(anyhow::Result<(bool, Vec<u8>)>, Duration)>,
+    thread: JoinHandle<(anyhow::Result<Captured>, Duration)>,
 }
+
+/// Whether a command succeeded, and what it said.
+type Captured = (bool, Vec<u8>);
 
 impl Default for Steps {
     fn default() -> Steps {
@@ -54,12 +57,12 @@ impl Steps {
             Ok(ended) => ended,
             Err(_) => (Err(anyhow::anyhow!("its thread has panicked")), Duration::ZERO),
         };
-        let watched = captured.and_then(|(success, output)| {
+        let watched = captured.map(|(success, output)| {
             let (mut passed, mut failed) = (0, 0);
             for line in output.split(|byte| *byte == b'\n') {
                 show(line, &mut passed, &mut failed);
             }
-            Ok((success, passed, failed))
+            (success, passed, failed)
         });
         self.count(&name, time, watched)
     }
@@ -115,7 +118,7 @@ fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
 }
 
 /// Runs a command and keeps what it says, errors behind it.
-fn capture(command: &mut Command) -> anyhow::Result<(bool, Vec<u8>)> {
+fn capture(command: &mut Command) -> anyhow::Result<Captured> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("{command:?}"))?;
     let mut said = output.stdout;

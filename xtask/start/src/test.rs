@@ -53,26 +53,40 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// What needs the programs that were built.
 fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
+    // It counts instructions, which what runs beside it does not change.
+    let work = match need::runs("valgrind") {
+        true => {
+            let mut work = tools()?;
+            work.args(["work", "--unless-unchanged"]);
+            Some(steps.begin("linear work", work))
+        }
+        false => {
+            println!("\n== linear work: left out, valgrind is not installed");
+            None
+        }
+    };
     clients(steps);
-    of_studio(steps);
+    let studio = of_studio(steps);
     steps.run("tests in documentation", cargo().args(["test", "--workspace", "--doc"]));
     steps.run("specification", tools()?.arg("spec"));
     steps.run("specification, proof", tools()?.args(["spec", "--prove"]));
-    if need::runs("valgrind") {
-        steps.run("linear work", tools()?.args(["work", "--unless-unchanged"]));
-    } else {
-        println!("\n== linear work: left out, valgrind is not installed");
+    if let Some(work) = work {
+        steps.wait(work);
+    }
+    if let Some(mut pages) = studio {
+        // Alone: frames are counted.
+        steps.run("studio, in a browser", &mut pages);
     }
     Ok(())
 }
 
-/// The studio: its code, its build, and its pages in a browser before the server that was built.
-fn of_studio(steps: &mut Steps) {
+/// The studio: its code and its build. Gives what tries its pages in a browser before the server that was built.
+fn of_studio(steps: &mut Steps) -> Option<Command> {
     println!("\n== studio, set-up");
     if let Err(error) = studio::install() {
         println!("{error:#}");
         steps.run("studio, set-up", &mut studio::npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
-        return;
+        return None;
     }
     let server = root().join("target/debug/tambour").display().to_string();
     let scripts: [(&str, &[&str]); 5] = [
@@ -86,12 +100,11 @@ fn of_studio(steps: &mut Steps) {
     for (name, arguments) in scripts {
         built = steps.run(name, &mut studio::npm(arguments));
     }
-    if built {
-        steps.run(
-            "studio, in a browser",
-            studio::npm(&["run", "--silent", "browser"]).env("TAMBOUR", &server),
-        );
-    }
+    built.then(|| {
+        let mut pages = studio::npm(&["run", "--silent", "browser"]);
+        pages.env("TAMBOUR", &server);
+        pages
+    })
 }
 
 /// Published clients of other protocols against the server, of the versions in their lock file.

@@ -226,7 +226,14 @@ impl Config {
         }
         let key_env = service.then(|| UPSTREAM_KEY.to_owned());
         let (kind, url) = (kind.to_owned(), url.to_owned());
-        let upstream = UpstreamConfig { kind: kind.clone(), url, model, key_env, key_file: None, prices: BTreeMap::new() };
+        let upstream = UpstreamConfig {
+            kind: kind.clone(),
+            url,
+            model,
+            key_env,
+            key_file: None,
+            prices: BTreeMap::new(),
+        };
         self.upstreams.insert(kind.clone(), upstream);
         self.default_upstream = Some(kind);
         Ok(())

@@ -45,12 +45,18 @@ impl Config {
     /// The currency is no short word, or a price is negative, not finite or above a million.
     pub(super) fn check_prices(&self) -> Result<(), ConfigError> {
         let currency = &self.currency;
-        if !(1..=8).contains(&currency.chars().count()) || currency.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if !(1..=8).contains(&currency.chars().count())
+            || currency.chars().any(|c| c.is_whitespace() || c.is_control())
+        {
             return Err(self.wrong("currency", "takes a short word such as `USD`"));
         }
         for (name, upstream) in &self.upstreams {
             for (model, price) in &upstream.prices {
-                let given = [("input", Some(price.input)), ("output", Some(price.output)), ("cached_input", price.cached_input)];
+                let given = [
+                    ("input", Some(price.input)),
+                    ("output", Some(price.output)),
+                    ("cached_input", price.cached_input),
+                ];
                 for (part, value) in given {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");

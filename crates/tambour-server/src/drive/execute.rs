@@ -7,7 +7,12 @@ use crate::telemetry::Span;
 use crate::tools::{Executor, Offered, Request, Trouble};
 
 /// Reason why a call must not run. Whoever read the call has looked already; this is the last look before the world is touched.
-pub(crate) fn barred(loaded: &Loaded, offered: &Offered, caller: Option<&str>, args: &Value) -> Option<Trouble> {
+pub(crate) fn barred(
+    loaded: &Loaded,
+    offered: &Offered,
+    caller: Option<&str>,
+    args: &Value,
+) -> Option<Trouble> {
     if !offered.tool.allows(caller) {
         return Some(Trouble::Forbidden(offered.tool.name.clone()));
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Choice;
-use crate::upstream::{Ask, Upstream};
 use crate::quotas::Tokens;
+use crate::upstream::{Ask, Upstream};
 
 /// Token counts of a message, as they are shown and by upstream.
 #[derive(Debug, Default)]
@@ -52,7 +52,8 @@ impl UpstreamSpending {
 impl Spending {
     /// Adds a call of an upstream, which may have given no counts.
     pub(super) fn add(&mut self, choice: &Choice, usage: Option<Value>) {
-        let call = UpstreamSpending::of_call(&choice.upstream, &choice.ask, usage.as_ref().unwrap_or(&Value::Null));
+        let call =
+            UpstreamSpending::of_call(&choice.upstream, &choice.ask, usage.as_ref().unwrap_or(&Value::Null));
         match self.calls.iter().position(|one| one.upstream == call.upstream) {
             Some(at) => {
                 let mut all = self.calls.remove(at);

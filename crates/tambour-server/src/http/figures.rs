@@ -60,7 +60,8 @@ impl Sum {
             unpriced_tokens,
             cost,
         } = self.counts;
-        let mut fields: Map<String, Value> = of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let mut fields: Map<String, Value> =
+            of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let counts = [
             ("completed", completed),
             ("failed", failed),
@@ -102,7 +103,10 @@ pub(super) async fn show(
     };
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
     if days < 1 || days > most {
-        let detail = format!("`from` to `to` is 1 to {most} days by the {}", if step == FigureStep::Day { "day" } else { "hour" });
+        let detail = format!(
+            "`from` to `to` is 1 to {most} days by the {}",
+            if step == FigureStep::Day { "day" } else { "hour" }
+        );
         return Err(Problem::invalid("invalid_field", detail).with("field", "from"));
     }
     let owner = (!caller.admin).then_some(caller.owner.as_str());
@@ -120,7 +124,8 @@ pub(super) async fn show(
         data.push(sum.shown(&[("time", time(&row.time)), ("upstream", upstream(&row.upstream))]));
     }
     let times: Vec<Value> = times.iter().map(|(at, sum)| sum.shown(&[("time", time(at))])).collect();
-    let upstreams: Vec<Value> = upstreams.iter().map(|(name, sum)| sum.shown(&[("upstream", upstream(name))])).collect();
+    let upstreams: Vec<Value> =
+        upstreams.iter().map(|(name, sum)| sum.shown(&[("upstream", upstream(name))])).collect();
     Ok(Json(json!({
         "from": from,
         "to": to,

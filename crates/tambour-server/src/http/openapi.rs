@@ -212,7 +212,11 @@ fn described(operation: &Operation) -> Value {
             let about = [
                 ("from", day.clone(), "first day in UTC; six days before the last one if absent"),
                 ("to", day, "last day; today if absent"),
-                ("by", steps, "length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour"),
+                (
+                    "by",
+                    steps,
+                    "length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour",
+                ),
             ];
             for (name, schema, about) in about {
                 parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
@@ -294,7 +298,8 @@ fn described(operation: &Operation) -> Value {
                     ("autosave", "with `draft` and `If-Match`: takes the place of the autosave before it"),
                 ] {
                     let schema = json!({"type": "boolean"});
-                    parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
+                    parameters
+                        .push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
                 }
             }
             if operation.method != "get" {

@@ -5,10 +5,9 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, Keep};
 use super::{
-    answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
-    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_calls,
-    tools, usage,
-    versions,
+    answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys,
+    messages, openapi, play, prompts, record, rules, scripts, services, settings, states, templates,
+    tool_calls, tools, usage, versions,
 };
 use crate::app::AppState;
 

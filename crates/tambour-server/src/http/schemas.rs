@@ -162,7 +162,7 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("ExplainedRules", object(&[("data", list(&object(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
-        ("Upstreams", upstreams(&text, &number, &flag)),
+        ("Upstreams", upstreams(&text, &flag)),
         ("UpstreamTest", upstream_test(&text, &number, &flag)),
         ("McpServers", object(&[("data", list(&mcp_server(&text)))])),
         (
@@ -288,9 +288,10 @@ fn found(text: &Value) -> Value {
 }
 
 /// Configured upstreams and aliases.
-fn upstreams(text: &Value, number: &Value, flag: &Value) -> Value {
+fn upstreams(text: &Value, flag: &Value) -> Value {
     let some = json!({"type": ["string", "null"]});
-    let price = object(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number.clone())]);
+    let number = json!({"type": "number"});
+    let price = object(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
     let prices = json!({
         "type": "object", "additionalProperties": price, "description": "of a million tokens, by model; `*` is for all others",
     });
@@ -642,11 +643,20 @@ fn figures(text: &Value, number: &Value) -> Value {
     let mut fields: Vec<_> = counts.map(|(name, what)| (name, described("integer".into(), what))).to_vec();
     fields.push(("cost", json!({"type": "number", "description": "in units of `currency`"})));
     let nullable = json!(["integer", "null"]);
-    fields.push(("first_text_ms", described(nullable.clone(), "median milliseconds to the first text, within a tenth")));
-    fields.push(("first_text_p95_ms", described(nullable, "milliseconds that nineteen of twenty do not exceed")));
+    fields.push((
+        "first_text_ms",
+        described(nullable.clone(), "median milliseconds to the first text, within a tenth"),
+    ));
+    fields.push((
+        "first_text_p95_ms",
+        described(nullable, "milliseconds that nineteen of twenty do not exceed"),
+    ));
     let of = |names: &[(&'static str, Value)]| object(&[names, fields.as_slice()].concat());
     let time = ("time", described("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
-    let upstream = ("upstream", described(json!(["string", "null"]), "`null` where nobody knows any more who was asked"));
+    let upstream = (
+        "upstream",
+        described(json!(["string", "null"]), "`null` where nobody knows any more who was asked"),
+    );
     let rule = object(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
     object(&[
         ("from", text.clone()),
@@ -654,8 +664,8 @@ fn figures(text: &Value, number: &Value) -> Value {
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
         ("total", of(&[])),
-        ("times", list(&of(&[time.clone()]))),
-        ("upstreams", list(&of(&[upstream.clone()]))),
+        ("times", list(&of(std::slice::from_ref(&time)))),
+        ("upstreams", list(&of(std::slice::from_ref(&upstream)))),
         ("data", list(&of(&[time, upstream]))),
         ("repairs", list(&rule)),
     ])

@@ -52,7 +52,9 @@ pub(super) async fn upstreams(
         })
     });
     let aliases = config.aliases.iter().map(|(name, given)| alias(name, given, default));
-    Ok(Json(json!({ "currency": config.currency, "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() })))
+    Ok(Json(
+        json!({ "currency": config.currency, "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() }),
+    ))
 }
 
 /// An alias; of its prompt only whether there is one.

@@ -53,7 +53,8 @@ pub(super) async fn call(
         found => found?,
     };
     if let Executor::Client {} = offered.executor {
-        let detail = format!("`{name}` is run by the client that offers it to a model; the server cannot call it");
+        let detail =
+            format!("`{name}` is run by the client that offers it to a model; the server cannot call it");
         return Err(Problem::invalid("tool_of_client", detail).with("field", "name"));
     }
     if offered.tool.confirm && !confirmed {
@@ -67,8 +68,13 @@ pub(super) async fn call(
         let loaded = work.loaded();
         let language = work.settings().texts().language;
         let began = Instant::now();
-        let request =
-            Request { message_id: &call_id, call_id: &call_id, name: &name, args: &args, caller: by.as_deref() };
+        let request = Request {
+            message_id: &call_id,
+            call_id: &call_id,
+            name: &name,
+            args: &args,
+            caller: by.as_deref(),
+        };
         let answer = match drive::barred(&loaded, &offered, by.as_deref(), &args) {
             Some(trouble) => Err(trouble),
             None => {

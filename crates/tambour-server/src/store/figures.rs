@@ -19,7 +19,7 @@ pub struct Figures {
     /// Bucket of the time to the first text, of those of [`FirstTexts`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text: Option<u8>,
-    /// Repairs by rule.
+    /// Repairs of completed replies by rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<RuleCount>,
 }

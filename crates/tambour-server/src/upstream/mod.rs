@@ -185,7 +185,12 @@ enum Arriving {
 
 impl Upstream {
     /// An upstream of that name with prices by model, whose calls are counted.
-    pub(crate) fn new(name: &str, source: Source, calls: &Calls, prices: BTreeMap<String, Price>) -> Upstream {
+    pub(crate) fn new(
+        name: &str,
+        source: Source,
+        calls: &Calls,
+        prices: BTreeMap<String, Price>,
+    ) -> Upstream {
         Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default(), prices }
     }
 

@@ -49,8 +49,13 @@ async fn figures(server: &Tambour, query: &str) -> Answer {
 async fn replies_are_counted_by_how_they_ended_and_cost() {
     let unclosed = GOOD.replace("</final>", "");
     let refused = whole(400, "application/json", r#"{"error": {"message": "no"}}"#);
-    let scripts: Vec<Vec<Step>> =
-        vec![reply(GOOD, 40), reply(&unclosed, 40), reply("<thinking>\nonly this", 40), refused, reply("x", 1)];
+    let scripts: Vec<Vec<Step>> = vec![
+        reply(GOOD, 40),
+        reply(&unclosed, 40),
+        reply("<thinking>\nonly this", 40),
+        refused,
+        reply("x", 1),
+    ];
     let mock = Mock::start(scripts).await;
     let (server, _) = priced(&mock).await;
     let thinking = json!({"dialect": "thinkingml"});
@@ -66,7 +71,8 @@ async fn replies_are_counted_by_how_they_ended_and_cost() {
     assert_eq!(shown["currency"], "EUR");
     let total = &shown["total"];
     assert_eq!(counts(total), [4, 1, 0, 1, 1], "{total}");
-    let tokens = ["input_tokens", "output_tokens", "unpriced_tokens"].map(|name| total[name].as_i64().unwrap());
+    let tokens =
+        ["input_tokens", "output_tokens", "unpriced_tokens"].map(|name| total[name].as_i64().unwrap());
     assert_eq!(tokens, [28, 20, 0], "{total}");
     assert!(close(&total["cost"], 3.0 * COST), "{total}");
     assert!(total["first_text_ms"].as_u64().is_some() && total["first_text_p95_ms"].as_u64().is_some());
@@ -88,7 +94,9 @@ async fn replies_are_counted_by_how_they_ended_and_cost() {
     assert!(times[0]["time"].as_str().unwrap().ends_with(":00:00Z"), "{times:?}");
     assert_eq!(hourly["data"].as_array().unwrap().len(), times.len());
     // Deleting a message takes nothing away.
-    let deleted = server.call("DELETE", &format!("/api/v1/messages/{}", repaired["message_id"].as_str().unwrap()), None).await;
+    let deleted = server
+        .call("DELETE", &format!("/api/v1/messages/{}", repaired["message_id"].as_str().unwrap()), None)
+        .await;
     assert_eq!(deleted.status, 204);
     assert_eq!(figures(&server, "").await.json["total"], *total);
 }

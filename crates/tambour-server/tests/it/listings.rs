@@ -197,7 +197,10 @@ async fn conversations_are_found_by_what_was_said() {
     let messages = server.get(&format!("/api/v1/conversations/{id}")).await.json;
     let message = messages["messages"][0]["message_id"].as_str().unwrap();
     let found = search(&format!("q={message}")).await.json;
-    assert_eq!((ids(&found), &found["data"][0]["found"]["message_id"]), (vec![all[1].clone()], &json!(message)));
+    assert_eq!(
+        (ids(&found), &found["data"][0]["found"]["message_id"]),
+        (vec![all[1].clone()], &json!(message))
+    );
     assert_eq!(ids(&search("q=conv_").await.json), [] as [Value; 0]);
     // Words of the record that nobody said are not found.
     assert_eq!(ids(&search("q=output_protocol").await.json), [] as [Value; 0]);

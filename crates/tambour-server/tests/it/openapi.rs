@@ -228,6 +228,11 @@ async fn every_operation_answers_as_described() {
             assert_eq!((answer.status, answer.problem()), (409, "message_ended"));
             continue;
         }
+        if path.ends_with("/calls") {
+            // Its answer is tried where a webhook takes the call.
+            assert_eq!((answer.status, answer.problem()), (422, "tool_of_client"));
+            continue;
+        }
         assert!(described.is_object(), "{method} {place}: {} {}", answer.status, answer.text);
         // What the description gives as an example is taken.
         let taken = answer.status < 400 || (method != "post" && !path.starts_with("/api/v1/"));
@@ -331,7 +336,7 @@ async fn described_bodies_refuse_what_is_not_described() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 28);
+    assert_eq!(checked, 29);
     // The fields that interfaces name for a message are all there, and none but those.
     let fields = api["components"]["schemas"]["NewMessage"]["properties"].as_object().unwrap();
     for field in [

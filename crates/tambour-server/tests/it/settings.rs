@@ -100,7 +100,10 @@ async fn changes_of_settings_are_based_on_what_was_seen() {
     assert_eq!(tag(&changed), tag(&server.get("/api/v1/settings").await));
     let stale = put("zh", &seen).await;
     assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"), "{}", stale.text);
-    assert_eq!((&stale.json["present"]["text_language"], &stale.json["sent"]["text_language"]), (&json!("en"), &json!("zh")));
+    assert_eq!(
+        (&stale.json["present"]["text_language"], &stale.json["sent"]["text_language"]),
+        (&json!("en"), &json!("zh"))
+    );
     assert_eq!(put("zh", &tag(&changed)).await.status, 200);
     assert_eq!(put("en", "\"x\"").await.status, 400);
 }

@@ -544,7 +544,11 @@ async fn changes_of_a_state_are_based_on_what_was_seen() {
     }
     let schema = send("PUT", "/schema", json!({"schema": {"type": "object"}}), &tag(&first)).await;
     assert_eq!(schema.status, 200, "{}", schema.text);
-    assert_eq!(send("POST", "/operations", set(2), &tag(&first)).await.status, 412, "a schema is a change too");
+    assert_eq!(
+        send("POST", "/operations", set(2), &tag(&first)).await.status,
+        412,
+        "a schema is a change too"
+    );
     let back = send("POST", "/rollback", json!({"to": null}), &tag(&schema)).await;
     assert_eq!((back.status, tag(&back)), (200, tag(&server.get(&place).await)), "{}", back.text);
     assert_ne!(tag(&back), tag(&schema));

@@ -191,18 +191,36 @@ async fn nobody_at_the_address() {
 
 #[tokio::test]
 async fn a_tool_is_called_without_a_model() {
-    let kit = Kit::new(&[], vec![whole(200, "application/json", r#"{"words": 2}"#), whole(500, "text/plain", "no")]).await;
-    let call = async |name: &str, body: Value| kit.server.post(&format!("/api/v1/tools/{name}/calls"), &body).await;
+    let kit = Kit::new(
+        &[],
+        vec![whole(200, "application/json", r#"{"words": 2}"#), whole(500, "text/plain", "no")],
+    )
+    .await;
+    let call =
+        async |name: &str, body: Value| kit.server.post(&format!("/api/v1/tools/{name}/calls"), &body).await;
     let args = json!({"userInput": "two words"});
     let called = call("lint", json!({"args": args})).await;
-    assert_eq!((called.status, &called.json["ok"], &called.json["result"]), (200, &json!(true), &json!({"words": 2})), "{}", called.text);
+    assert_eq!(
+        (called.status, &called.json["ok"], &called.json["result"]),
+        (200, &json!(true), &json!({"words": 2})),
+        "{}",
+        called.text
+    );
     let sent = &kit.hook.asked()[0];
     assert_eq!((&sent.body["args"], &sent.body["call_id"]), (&args, &called.json["call_id"]));
     let failed = call("lint", json!({"args": args})).await;
-    assert_eq!((failed.status, &failed.json["ok"], &failed.json["error"]["code"]), (200, &json!(false), &json!("http_status")));
+    assert_eq!(
+        (failed.status, &failed.json["ok"], &failed.json["error"]["code"]),
+        (200, &json!(false), &json!("http_status"))
+    );
     // Nothing of these reaches the webhook.
     let wrong = call("lint", json!({"args": {"userInput": 7}})).await;
-    assert_eq!((wrong.status, &wrong.json["error"]["code"]), (200, &json!("tool_args_invalid")), "{}", wrong.text);
+    assert_eq!(
+        (wrong.status, &wrong.json["error"]["code"]),
+        (200, &json!("tool_args_invalid")),
+        "{}",
+        wrong.text
+    );
     let none = call("nothing", json!({})).await;
     assert_eq!((none.status, none.problem()), (404, "not_found"));
     kit.register("careful", &json!({"confirm": true, "callers": ["me"]})).await;

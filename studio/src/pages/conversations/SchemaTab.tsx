@@ -1,15 +1,17 @@
 import { Alert, App, Button } from "antd";
 import { useState } from "react";
-import { api } from "../../api/client.ts";
-import { type Resource } from "../../api/useResource.ts";
+import { api, basedOn } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
 import { CodeEditor } from "../../components/CodeEditor.tsx";
 import { Content } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { conversations } from "../../i18n/texts/conversations.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./SchemaTab.module.css";
 import { type Json } from "./stateTree.ts";
+import { type ConversationData } from "./useConversation.ts";
 
-type SchemaProps = { id: string; state: Resource<{ state: Json; schema: Json }> };
+type SchemaProps = { id: string; state: ConversationData["state"] };
 
 type Mismatch = { pointer?: string; message?: string };
 
@@ -18,6 +20,7 @@ const EXAMPLE = '{\n  "type": "object",\n  "properties": {}\n}\n';
 /** The schema of the state, and where the present state does not fit. */
 export function SchemaTab({ id, state }: SchemaProps) {
   const t = useText(conversations);
+  const { line } = useProblemText();
   const { message } = App.useApp();
   const [draft, setDraft] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -31,13 +34,16 @@ export function SchemaTab({ id, state }: SchemaProps) {
     try {
       const { data } = await api.put("/api/v1/conversations/{id}/state/schema", { schema: next } as never, {
         path: { id },
+        ...basedOn(state.data?.etag),
       });
       setMismatches(next === null ? null : data.mismatches);
       void message.success(next === null ? t("schemaRemoved") : t("schemaSaved"));
       if (next === null) setDraft(null);
       state.reload();
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      void message.error(error instanceof ApiError ? line(error) : String(error));
+      // What is seen then is what the next try is based on.
+      if (error instanceof ApiError && error.code === "changed_meanwhile") state.reload();
     }
     setBusy(false);
   }

@@ -1,4 +1,4 @@
-import { PlusOutlined } from "@ant-design/icons";
+import { PlusOutlined, ToolOutlined } from "@ant-design/icons";
 import { App, Button } from "antd";
 import { useRef, useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
@@ -13,6 +13,7 @@ import { MessagePane } from "./MessagePane.tsx";
 import { MessageRun } from "./MessageRun.ts";
 import { type Draft } from "./request.ts";
 import { ask } from "./send.ts";
+import { ToolCallForm } from "./ToolCallForm.tsx";
 
 /** A message, or two beside each other: what is asked, and what comes. */
 export function Component() {
@@ -25,6 +26,7 @@ export function Component() {
   const beside = query.get("beside");
   const form = useRef<ComposeHandle>(null);
   const runs = useRuns();
+  const [calls, setCalls] = useState(false);
 
   async function send(draft: Draft): Promise<void> {
     const begun = performance.now();
@@ -53,7 +55,11 @@ export function Component() {
       purpose={t("purpose")}
       wide={shown.length > 1}
       actions={
-        shown.length > 0 && (
+        <>
+          <Button icon={<ToolOutlined />} aria-pressed={calls} onClick={() => setCalls(!calls)}>
+            {t("callTool")}
+          </Button>
+          {shown.length > 0 && (
           <Button
             icon={<PlusOutlined />}
             onClick={() => {
@@ -63,9 +69,11 @@ export function Component() {
           >
             {t("newMessage")}
           </Button>
-        )
+          )}
+        </>
       }
     >
+      {calls && <ToolCallForm />}
       <ComposeForm ref={form} onSend={send} />
       {shown.length === 0 && <EmptyState title={t("emptyTitle")} hint={t("emptyHint")} />}
       <div className={shown.length > 1 ? styles["pair"] : undefined}>

@@ -16,7 +16,7 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
   const { number, percent } = useFormat();
   const locale = LOCALES[useLanguage()];
   const { times, currency, by } = figures;
-  const steps = stepsOf(figures, Date.now());
+  const steps = stepsOf(figures);
   const labels = steps.map((step) =>
     by === "hour"
       ? new Date(step).toLocaleString(locale, { day: "numeric", hour: "2-digit", minute: "2-digit" })
@@ -85,41 +85,43 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
           />
         )}
       </Section>
-      <Section title={t("upstreams")}>
-        <ScrollBox label={t("upstreams")}>
-          <Table
-            size="small"
-            rowKey={({ upstream }) => upstream ?? ""}
-            pagination={false}
-            dataSource={figures.upstreams}
-            columns={[
-              { title: t("upstream"), dataIndex: "upstream", render: (name: string | null) => name ?? t("unknownUpstream") },
-              {
-                title: t("messages"),
-                align: "right",
-                render: (_, { completed, failed, cancelled }) => number(completed + failed + cancelled),
-              },
-              {
-                title: t("valid"),
-                align: "right",
-                render: (_, row) => {
-                  const valid = validOf(row);
-                  return valid === null ? "–" : percent(valid);
+      <div className={styles["wide"]}>
+        <Section title={t("upstreams")}>
+          <ScrollBox label={t("upstreams")}>
+            <Table
+              size="small"
+              rowKey={({ upstream }) => upstream ?? ""}
+              pagination={false}
+              dataSource={figures.upstreams}
+              columns={[
+                { title: t("upstream"), dataIndex: "upstream", render: (name: string | null) => name ?? t("unknownUpstream") },
+                {
+                  title: t("messages"),
+                  align: "right",
+                  render: (_, { completed, failed, cancelled }) => number(completed + failed + cancelled),
                 },
-              },
-              { title: t("firstText"), dataIndex: "first_text_ms", align: "right", render: orNone },
-              { title: t("inputTokens"), dataIndex: "input_tokens", align: "right", render: (value: number) => number(value) },
-              { title: t("outputTokens"), dataIndex: "output_tokens", align: "right", render: (value: number) => number(value) },
-              {
-                title: t("cost"),
-                align: "right",
-                render: (_, row) =>
-                  row.unpriced_tokens > 0 && row.cost === 0 ? "–" : `${number(row.cost, 4)} ${currency}`,
-              },
-            ]}
-          />
-        </ScrollBox>
-      </Section>
+                {
+                  title: t("valid"),
+                  align: "right",
+                  render: (_, row) => {
+                    const valid = validOf(row);
+                    return valid === null ? "–" : percent(valid);
+                  },
+                },
+                { title: t("firstText"), dataIndex: "first_text_ms", align: "right", render: orNone },
+                { title: t("inputTokens"), dataIndex: "input_tokens", align: "right", render: (value: number) => number(value) },
+                { title: t("outputTokens"), dataIndex: "output_tokens", align: "right", render: (value: number) => number(value) },
+                {
+                  title: t("cost"),
+                  align: "right",
+                  render: (_, row) =>
+                    row.unpriced_tokens > 0 && row.cost === 0 ? "–" : `${number(row.cost, 4)} ${currency}`,
+                },
+              ]}
+            />
+          </ScrollBox>
+        </Section>
+      </div>
     </div>
   );
 }

@@ -1,7 +1,8 @@
 import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
 
-export type FiguresOfRange = Schemas["Figures"];
+/** Figures up to the time at which they were loaded. */
+export type FiguresOfRange = Schemas["Figures"] & { readonly until: number };
 
 /** Ranges that can be chosen: their days, and the length of their steps. */
 export const RANGES = {
@@ -27,5 +28,6 @@ export async function loadFigures(range: Range, signal: AbortSignal): Promise<Fi
   const { days, by } = RANGES[range];
   const now = Date.now();
   const query = { from: dayOf(now - (days - 1) * DAY_MS), to: dayOf(now), by };
-  return (await api.get("/api/v1/figures", { query, signal })).data;
+  const { data } = await api.get("/api/v1/figures", { query, signal });
+  return { ...data, until: now };
 }

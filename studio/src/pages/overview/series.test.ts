@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { rangeOf } from "./ranges.ts";
 import { byStep, byUpstream, stepsOf, validOf } from "./series.ts";
 
-const now = Date.parse("2026-01-02T01:30:00Z");
+const until = Date.parse("2026-01-02T01:30:00Z");
 
 const row = (time: string, upstream: string | null, tokens: number) => ({
   time,
@@ -22,19 +22,19 @@ const row = (time: string, upstream: string | null, tokens: number) => ({
 
 describe("series of figures", () => {
   it("have each step until now, also those without replies", () => {
-    const days = { from: "2025-12-31", to: "2026-01-02", by: "day" } as const;
-    expect(stepsOf(days, now)).toEqual(["2025-12-31", "2026-01-01", "2026-01-02"]);
-    const hours = stepsOf({ ...days, from: "2026-01-01", by: "hour" }, now);
+    const days = { from: "2025-12-31", to: "2026-01-02", by: "day", until } as const;
+    expect(stepsOf(days)).toEqual(["2025-12-31", "2026-01-01", "2026-01-02"]);
+    const hours = stepsOf({ ...days, from: "2026-01-01", by: "hour" });
     expect(hours).toHaveLength(26);
     expect([hours[0], hours.at(-1)]).toEqual(["2026-01-01T00:00:00Z", "2026-01-02T01:00:00Z"]);
-    const values = byStep(stepsOf(days, now), [row("2026-01-01", "a", 7)], ({ input_tokens: tokens }) => tokens, 0);
+    const values = byStep(stepsOf(days), [row("2026-01-01", "a", 7)], ({ input_tokens: tokens }) => tokens, 0);
     expect(values).toEqual([0, 7, 0]);
   });
 
   it("are of the upstreams that use most, and of the others together", () => {
     const names = ["a", "b", "c", "d", "e", "f", null];
     const data = names.map((name, index) => row("2026-01-01", name, index));
-    const upstreams = data.map(({ time: _, ...rest }) => rest);
+    const upstreams = data;
     const series = byUpstream(["2026-01-01"], { data, upstreams }, ["input_tokens"], { unknown: "?", others: "others" });
     expect(series.map(({ name, values }) => [name, values[0]])).toEqual([
       ["?", 6],

@@ -6,12 +6,14 @@ type Count = "input_tokens" | "output_tokens" | "cost";
 /** Upstreams that have a series of their own; the others share one. */
 const MOST = 5;
 
-/** All steps of a range up to a time, also those without replies, as the server names them. */
-export function stepsOf({ from, to, by }: Pick<FiguresOfRange, "from" | "to" | "by">, now: number): string[] {
+type Steps = Pick<FiguresOfRange, "from" | "to" | "by" | "until">;
+
+/** All steps of a range, also those without replies, as the server names them. */
+export function stepsOf({ from, to, by, until }: Steps): string[] {
   const [first, last] = [Date.parse(`${from}T00:00:00Z`), Date.parse(`${to}T00:00:00Z`)];
   const [length, count] = by === "hour" ? [3_600_000, 24] : [86_400_000, 1];
   const steps: string[] = [];
-  for (let at = first; at < last + count * length && at <= now; at += length) {
+  for (let at = first; at < last + count * length && at <= until; at += length) {
     const time = new Date(at).toISOString();
     steps.push(by === "hour" ? `${time.slice(0, 19)}Z` : time.slice(0, 10));
   }

@@ -52,12 +52,12 @@ export function UpstreamsSection() {
               { title: t("address"), dataIndex: "url", render: (url: string) => (url === "" ? "–" : <code>{url}</code>) },
               { title: t("model"), dataIndex: "model", render: (model: string | null) => model ?? "–" },
               { title: t("key"), key: "key", render: (_, upstream) => keyOf(upstream) ?? t("noKey") },
+              { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
               {
                 title: t("prices", { currency: data?.currency ?? "" }),
                 key: "prices",
                 render: (_, upstream) => <Prices prices={upstream.prices} />,
               },
-              { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
             ]}
           />
         </Content>
@@ -102,7 +102,7 @@ function Prices({ prices }: { prices: Upstream["prices"] }) {
   if (rows.length === 0) return "–";
   return rows.map(([model, { input, output }]) => (
     <div key={model}>
-      {model === "*" ? t("anyModel") : <code>{model}</code>}: {number(input, 4)} / {number(output, 4)}
+      {model === "*" ? t("anyModel") : <code>{model}</code>}: {t("inOut", { input: number(input, 4), output: number(output, 4) })}
     </div>
   ));
 }

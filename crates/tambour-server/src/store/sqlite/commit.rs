@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
 use super::admin::add_usage;
-use super::figures::add_figures;
 use super::dialogues::progress;
+use super::figures::add_figures;
 use super::journal::{Entries, Extents, Mark};
 use super::messages::word;
 use super::states::insert_updates;

@@ -142,7 +142,9 @@ async fn take_into_use(
         return Ok(DocumentChange::Missing);
     }
     // Also when another one is in use later, this one stays.
-    let query = sqlx::query("update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?");
+    let query = sqlx::query(
+        "update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?",
+    );
     query.bind(of.0).bind(of.1.word()).bind(id).bind(version).execute(&mut *connection).await?;
     Ok(DocumentChange::Done)
 }

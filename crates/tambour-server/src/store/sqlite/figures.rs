@@ -6,7 +6,9 @@ use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
 use super::commit::{begin, end};
-use crate::store::{FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StoreError};
+use crate::store::{
+    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StoreError,
+};
 
 /// Adding rows of one table to those that stand there with the same key.
 const ADD_FIGURES: &str = "on conflict do update set completed = completed + excluded.completed, \
@@ -87,11 +89,15 @@ pub(super) async fn add_figures(connection: &mut SqliteConnection, more: &[Figur
         let query = query.bind(counts.unpriced_tokens).bind(counts.cost);
         query.execute(&mut *connection).await?;
         if let Some(bucket) = first_text {
-            let query = sqlx::query(sqlx::AssertSqlSafe(format!("insert into first_texts values (?, ?, ?, ?, 1) {ADD_COUNT}")));
+            let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+                "insert into first_texts values (?, ?, ?, ?, 1) {ADD_COUNT}"
+            )));
             query.bind(hour).bind(owner).bind(upstream).bind(bucket).execute(&mut *connection).await?;
         }
         for RuleCount { rule, code, count } in repairs {
-            let query = sqlx::query(sqlx::AssertSqlSafe(format!("insert into repairs values (?, ?, ?, ?, ?) {ADD_COUNT}")));
+            let query = sqlx::query(sqlx::AssertSqlSafe(format!(
+                "insert into repairs values (?, ?, ?, ?, ?) {ADD_COUNT}"
+            )));
             let query = query.bind(hour.get(..10)).bind(owner).bind(rule).bind(code).bind(count);
             query.execute(&mut *connection).await?;
         }

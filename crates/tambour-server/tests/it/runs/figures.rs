@@ -1,6 +1,8 @@
 //! Figures of replies over time.
 
-use tambour_server::store::{FigureStep, Figures, FirstTexts, Outcome, ReplyCounts, RuleCount, RunEnd, Written};
+use tambour_server::store::{
+    FigureStep, Figures, FirstTexts, Outcome, ReplyCounts, RuleCount, RunEnd, Written,
+};
 
 use super::{Backend, batch, begin, conversation, end, new};
 
@@ -11,14 +13,24 @@ fn reply(hour: &str, owner: &str, upstream: &str, ms: u64) -> Figures {
         hour: hour.to_owned(),
         owner: owner.to_owned(),
         upstream: upstream.to_owned(),
-        counts: ReplyCounts { completed: 1, repaired: 1, input_tokens: 10, cost: 25, ..ReplyCounts::default() },
+        counts: ReplyCounts {
+            completed: 1,
+            repaired: 1,
+            input_tokens: 10,
+            cost: 25,
+            ..ReplyCounts::default()
+        },
         first_text: Some(FirstTexts::bucket(ms)),
         repairs,
     }
 }
 
 /// Completed replies, cost and median of each row.
-async fn rows(store: &dyn super::Runs, owner: Option<&str>, step: FigureStep) -> Vec<(String, i64, i64, Option<u64>)> {
+async fn rows(
+    store: &dyn super::Runs,
+    owner: Option<&str>,
+    step: FigureStep,
+) -> Vec<(String, i64, i64, Option<u64>)> {
     let rows = store.figures(owner, ("2026-01-01", "2026-01-02"), step).await.unwrap();
     let shown = rows.into_iter().map(|row| {
         let name = format!("{} {}", row.time, row.upstream);
@@ -48,14 +60,14 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     assert_eq!(lease.finish(RunEnd { last, status, outcome }).await, Written::Stored);
     let row = |name: &str, completed, ms| (name.to_owned(), completed, completed * 25, Some(ms));
     let by_hour = [
-        row("2026-01-01T00 a", 2, 98),
+        row("2026-01-01T00 a", 2, 108),
         row("2026-01-01T00 b", 1, 7),
         row("2026-01-01T09 a", 1, 2896),
-        row("2026-01-02T23 a", 1, 395),
+        row("2026-01-02T23 a", 1, 431),
     ];
     assert_eq!(rows(store, None, FigureStep::Hour).await, by_hour);
     // The middle of three.
-    let by_day = [row("2026-01-01 a", 3, 98), row("2026-01-01 b", 1, 7), row("2026-01-02 a", 1, 395)];
+    let by_day = [row("2026-01-01 a", 3, 108), row("2026-01-01 b", 1, 7), row("2026-01-02 a", 1, 431)];
     assert_eq!(rows(store, None, FigureStep::Day).await, by_day);
     let of_other = [row("2026-01-01 a", 1, 2896)];
     assert_eq!(rows(store, Some("other"), FigureStep::Day).await, of_other);

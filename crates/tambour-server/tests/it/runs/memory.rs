@@ -11,8 +11,9 @@ use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
     Acquired, Admin, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueFilter, DialogueRow, Dialogues, FigureStep, Figures, FirstTexts, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun,
-    Once, Page, Repeat, Repeats, ReplyCounts, ReplyFigures, Retention, RuleCount, RunEnd, RunKind, Sent, StepFigures, StoreError, Turn, Usage, Written,
+    DialogueFilter, DialogueRow, Dialogues, FigureStep, Figures, FirstTexts, Kept, Key, Lease, Log, LogState,
+    MessageRow, Messages, NewRun, Once, Page, Repeat, Repeats, ReplyCounts, ReplyFigures, Retention,
+    RuleCount, RunEnd, RunKind, Sent, StepFigures, StoreError, Turn, Usage, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -21,7 +21,7 @@ export function Parts({ parts }: { parts: readonly Part[] }) {
           <PartName part={part} />
           {part.dropped && (
             <>
-              <Tag color="warning">{t("dropped")}</Tag>
+              <Tag>{t("dropped")}</Tag>
               <span className={styles["hint"]}>{t("priority", { priority: part.priority })}</span>
             </>
           )}
