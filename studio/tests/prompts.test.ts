@@ -151,7 +151,7 @@ for (const language of ["en", "zh"] as const) {
   });
 }
 
-test("a template is edited, published, compared and put back", async () => {
+test("a template is edited, published, compared and put back (S-098)", async () => {
   const id = "ai-say-quiet";
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/prompts");

@@ -194,3 +194,21 @@ test("findings stand at their field, and are read with it; the tree says which p
     await page.getByRole("treeitem", { name: /no name.*has errors/ }).waitFor();
   });
 });
+
+test("a variable is inserted where the cursor stands: declared ones and those of the system are offered", async () => {
+  const declared = scriptOf(SAY).replace("    phases:", "    declare:\n      - {var: 用户名, value: 小明}\n    phases:");
+  const id = await makeScript(studio, declared);
+  await withPage(browser, studio, {}, async (page) => {
+    await openScript(page, id);
+    const content = page.getByLabel("Content", { exact: true });
+    await content.fill("Hello !");
+    await content.press("ArrowLeft");
+    await page.getByRole("button", { name: "Insert variable" }).click();
+    const system = ["time", "who", "user", "chat_history", "understanding_threshold", "current_round", "round", "max_rounds"];
+    for (const name of system) await page.getByRole("menuitem", { name: `{%${name}%}`, exact: true }).waitFor();
+    await page.getByRole("menuitem", { name: "{用户名}", exact: true }).click();
+    assert.equal(await content.inputValue(), "Hello {用户名}!");
+    await savedAs(page, 2);
+    assert.match((await storedScript(studio, id)).yaml, /content: "?Hello \{用户名\}!"?\n/);
+  });
+});
