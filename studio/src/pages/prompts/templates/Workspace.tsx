@@ -100,11 +100,11 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     void message.error(line(error));
   }
 
-  /** Shows what another has made of the template meanwhile; beside a text that is not saved, as a conflict. */
+  /** Shows what another has made of the template meanwhile; beside a text that only this page has, as a conflict. */
   async function showPresent(words: (present: LoadedTemplate) => string): Promise<void> {
     try {
       const present = await presentTemplate(id);
-      if (dirty) setTheirs(present);
+      if (dirty || present.version === null) setTheirs(present);
       else {
         setBase(present);
         setText(present.text);

@@ -106,4 +106,3 @@ export const publishTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag"
 /** Removes a template with its versions, if nobody has saved since it was read. */
 export const removeTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag">) =>
   api.remove("/api/v1/templates/{name}", { path: { name: id }, ...basedOn(etag) });
-

@@ -44,9 +44,9 @@ export function GoneScript({ name, session, text }: { name: string; session: Scr
         showIcon
         role="alert"
         title={t("gone")}
-        description={t("goneHint")}
-        action={
+        description={
           <Space wrap>
+            <span>{t("goneHint")}</span>
             <Button size="small" type="primary" onClick={() => void saveAnew()}>
               {t("saveAnew")}
             </Button>

@@ -1,4 +1,4 @@
-import { Alert, Button } from "antd";
+import { Alert, Button, Space } from "antd";
 import { download } from "../../../components/download.ts";
 import { common } from "../../../i18n/texts/common.ts";
 import { scripts } from "../../../i18n/texts/scripts.ts";
@@ -29,16 +29,16 @@ export function Notices({ session, now, chosen, onChoose }: NoticesProps) {
           showIcon
           role="alert"
           title={t("restored", { time: format.time(now.restoredFrom) })}
-          description={t("restoredHint")}
-          action={
-            <>
+          description={
+            <Space wrap>
+              <span>{t("restoredHint")}</span>
               <Button size="small" type="primary" onClick={() => session.keepRestored()}>
                 {t("keepThem")}
-              </Button>{" "}
+              </Button>
               <Button size="small" onClick={() => session.discardRestored()}>
                 {t("discardThem")}
               </Button>
-            </>
+            </Space>
           }
         />
       )}
