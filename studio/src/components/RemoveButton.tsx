@@ -1,5 +1,7 @@
 import { DeleteOutlined } from "@ant-design/icons";
 import { App, Button } from "antd";
+import { ApiError } from "../api/errors.ts";
+import { useProblemText } from "./useProblemText.ts";
 
 type RemoveButtonProps = {
   /** Name of the button for readers of the screen. */
@@ -16,6 +18,7 @@ type RemoveButtonProps = {
 /** Button that removes something after it has asked. */
 export function RemoveButton({ label, text, question, removed, remove, onRemoved }: RemoveButtonProps) {
   const { modal, message } = App.useApp();
+  const { line } = useProblemText();
 
   function ask(): void {
     modal.confirm({
@@ -30,7 +33,8 @@ export function RemoveButton({ label, text, question, removed, remove, onRemoved
           void message.success(removed);
           onRemoved();
         } catch (error) {
-          void message.error(error instanceof Error ? error.message : String(error));
+          if (!(error instanceof ApiError)) throw error;
+          void message.error(line(error));
         }
       },
     });

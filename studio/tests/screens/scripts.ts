@@ -80,4 +80,38 @@ export const screens: Screen[] = [
     },
     allow: [/status of 412/],
   },
+  {
+    name: "scripts-invalid",
+    path: "/scripts",
+    // A form waits to become valid, and the part of another one is gone.
+    act: async (page, studio) => {
+      const { script_id: id } = (await studio.request("POST", "/api/v1/scripts", { name: "Coach", yaml: example("fitness-coach") })) as { script_id: string };
+      for (const action of [0, 1]) {
+        await page.goto(`/scripts/${id}?node=${encodeURIComponent(`sessions[0].phases[0].steps[0].actions[${action}]`)}`);
+        await page.locator(".cm-content").waitFor({ state: "attached" });
+        await showForm(page);
+        await page.getByLabel(/^(?:最大交互轮数|Maximum rounds)$/).fill("21");
+        await page.getByLabel(/^(?:问题|Question)$/).fill("你想达到什么目标，为什么？");
+        await page.getByText(/(?:表单无效，未保存|The form is not valid)/).waitFor();
+      }
+      const tree = page.locator(".ant-segmented-item").filter({ hasText: /^(?:结构|Structure)$/ });
+      if (await tree.isVisible()) await tree.click();
+      await page.getByRole("button", { name: /^(?:删除|Delete)$/ }).click();
+      await page.getByText(/(?:已不在脚本中|is not in the script any more)/).waitFor();
+    },
+  },
+  {
+    name: "scripts-gone",
+    path: "/scripts",
+    act: async (page, studio) => {
+      const { script_id: id } = (await studio.request("POST", "/api/v1/scripts", { name: "Interview", yaml: example("requirements-interview") })) as { script_id: string };
+      await page.goto(`/scripts/${id}?node=${encodeURIComponent(ACTION)}`);
+      await page.locator(".cm-content").waitFor({ state: "attached" });
+      await showForm(page);
+      await studio.request("DELETE", `/api/v1/scripts/${id}`);
+      await page.getByLabel(/^(?:问题|Question)$/).fill("What for?");
+      await page.getByText(/(?:已被他人删除|has deleted this script)/).waitFor();
+    },
+    allow: [/status of 404/],
+  },
 ];

@@ -87,6 +87,26 @@ export const templates = defineTexts({
     zh: "版本 {version} 在你编辑期间保存。没有任何内容被覆盖，请选择如何继续。",
     en: "Version {version} was saved while you were writing. Nothing was overwritten; choose how to go on.",
   },
+  removedText: {
+    zh: "此模板在你编辑期间被删除。没有任何内容被覆盖，请选择如何继续。",
+    en: "This template was deleted while you were writing. Nothing was overwritten; choose how to go on.",
+  },
+  notRemoved: {
+    zh: "没有删除：有人保存了版本 {version}",
+    en: "Nothing was deleted: somebody else has saved version {version}",
+  },
+  notPublished: {
+    zh: "没有发布：有人保存了版本 {version}",
+    en: "Nothing was published: somebody else has saved version {version}",
+  },
+  removedMeanwhile: {
+    zh: "没有发布：此模板已被他人删除",
+    en: "Nothing was published: somebody else has deleted this template",
+  },
+  overtakenHint: {
+    zh: "现在显示的是目前的内容。请检查后再试。",
+    en: "What there is now is shown. Look at it, then try again.",
+  },
   theirs: { zh: "对方的版本", en: "Theirs" },
   mine: { zh: "你的文本", en: "Yours" },
   keepEditing: { zh: "继续编辑", en: "Go on editing" },

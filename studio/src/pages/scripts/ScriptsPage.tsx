@@ -1,5 +1,5 @@
 import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
-import { Button, Form, Input, Modal, Popconfirm, Space, Tag } from "antd";
+import { Alert, Button, Form, Input, Modal, Popconfirm, Space, Tag } from "antd";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { api } from "../../api/client.ts";
@@ -12,7 +12,7 @@ import { VirtualList } from "../../components/VirtualList.tsx";
 import { app } from "../../i18n/texts/app.ts";
 import { scripts } from "../../i18n/texts/scripts.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
-import { allScripts, emptyScript, type ScriptRow } from "./requests.ts";
+import { allScripts, emptyScript, removeScript, type ScriptRow } from "./requests.ts";
 import styles from "./Scripts.module.css";
 
 /** All scripts: versions, drafts and what is published. */
@@ -23,20 +23,26 @@ export function Component() {
   const [search, setSearch] = useState("");
   const [naming, setNaming] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
+  // Somebody has saved it since the list was read, so it was not deleted.
+  const [changed, setChanged] = useState<ScriptRow | null>(null);
   const navigate = useNavigate();
   const words = search.trim().toLowerCase();
   const rows = (list.data ?? [])
     .filter(({ name = "", script_id: id }) => words === "" || name.toLowerCase().includes(words) || id.includes(words))
     .sort((a, b) => (b.changed ?? "").localeCompare(a.changed ?? ""));
 
-  async function remove(id: string) {
+  async function remove(row: ScriptRow) {
     setRefused(null);
+    setChanged(null);
     try {
-      await api.remove("/api/v1/scripts/{id}", { path: { id } });
-      list.reload();
+      await removeScript(row.script_id, row.latest ?? 0);
     } catch (error) {
-      if (error instanceof ApiError) setRefused(error);
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === "changed_meanwhile") setChanged(row);
+      // Gone is what it was to be.
+      else if (error.status !== 404) setRefused(error);
     }
+    list.reload();
   }
 
   async function takeExample() {
@@ -71,6 +77,18 @@ export function Component() {
       onRetry={list.reload}
     >
       {refused !== null && <ErrorState error={refused} />}
+      {changed !== null && (
+        <Alert
+          className={styles["notice"] ?? ""}
+          type="warning"
+          showIcon
+          role="alert"
+          closable={{ onClose: () => setChanged(null) }}
+          title={t("notRemoved", { name: changed.name ?? changed.script_id })}
+          description={t("notRemovedHint")}
+          action={<Link to={`/scripts/${encodeURIComponent(changed.script_id)}`}>{t("lookAtIt")}</Link>}
+        />
+      )}
       {list.data?.length === 0 ? (
         <EmptyState title={t("noScripts")} hint={t("noScriptsHint")} action={example} />
       ) : (
@@ -94,7 +112,7 @@ export function Component() {
               keyOf={(index) => rows[index]?.script_id ?? index}
               row={(index) => {
                 const row = rows[index];
-                return row === undefined ? null : <Row row={row} onRemove={() => void remove(row.script_id)} />;
+                return row === undefined ? null : <Row row={row} onRemove={() => void remove(row)} />;
               }}
             />
           )}

@@ -1,4 +1,5 @@
 import { api } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
 import { browserStorage, type Kept, KeptWork, openPlaces } from "./store/kept.ts";
 import { type LoadedScript } from "./store/ScriptSession.ts";
@@ -24,31 +25,63 @@ export type OpenedScript = {
   readonly script: LoadedScript;
   readonly work: KeptWork;
   readonly left: { readonly place: string; readonly work: Kept } | undefined;
+  /** Whether the server has it no more: only the browser does. */
+  readonly gone: boolean;
 };
+
+/** Place in the browser for the unsaved work of one page on a script. */
+export function keptWorkOf(id: string): KeptWork {
+  const page = Array.from(crypto.getRandomValues(new Uint32Array(2)), (part) => part.toString(36)).join("");
+  return new KeptWork(browserStorage(), id, page);
+}
 
 /** The last version of a script, and what the browser has of it that was never saved. */
 export async function openScript(id: string, signal: AbortSignal): Promise<OpenedScript> {
+  const work = keptWorkOf(id);
+  try {
+    const script = await loadScript(id, signal);
+    return { script, work, left: work.left(await openPlaces()).at(0), gone: false };
+  } catch (error) {
+    const left = error instanceof ApiError && error.status === 404 ? work.left(await openPlaces()).at(0) : undefined;
+    if (left === undefined) throw error;
+    const { name = id, base, version } = left.work;
+    return { script: { id, name, text: base, version, published: null }, work, left, gone: true };
+  }
+}
+
+async function loadScript(id: string, signal: AbortSignal): Promise<LoadedScript> {
   const { data: shown } = await api.get("/api/v1/scripts/{id}", { path: { id }, signal });
   const query = { version: shown.latest };
   const { data } = shown.version === shown.latest ? { data: shown } : await api.get("/api/v1/scripts/{id}", { path: { id }, query, signal });
-  const script: LoadedScript = {
+  return {
     id,
     name: data.name ?? id,
     text: data.yaml ?? "",
     version: data.version ?? 0,
     published: data.published ?? null,
   };
-  const page = Array.from(crypto.getRandomValues(new Uint32Array(2)), (part) => part.toString(36)).join("");
-  const work = new KeptWork(browserStorage(), id, page);
-  return { script, work, left: work.left(await openPlaces()).at(0) };
 }
 
-/** Stores a draft behind a version; the number of the new one. */
-export async function putDraft(id: string, yaml: string, version: number): Promise<number> {
-  const headers = { "if-match": `"${version}"` };
-  const { data } = await api.put("/api/v1/scripts/{id}", { yaml }, { path: { id }, query: { draft: true, autosave: true }, headers });
+/** Says which version is the last one that is known: nothing is done when there is a later one. */
+const basedOn = (version: number) => ({ "if-match": `"${version}"` });
+
+/** Stores a draft behind a version, or in its place where it is an autosave of just now; the number of the new one. */
+export async function putDraft(id: string, yaml: string, version: number, replaces: boolean): Promise<number> {
+  const { data } = await api.put(
+    "/api/v1/scripts/{id}",
+    { yaml },
+    { path: { id }, query: { draft: true, autosave: replaces }, headers: basedOn(version) },
+  );
   return data.version;
 }
+
+/** Takes a version into use, if nobody has saved behind the last one that is known. */
+export const publishVersion = (id: string, version: number, last: number) =>
+  api.post("/api/v1/scripts/{id}/publish", { version }, { path: { id }, headers: basedOn(last) });
+
+/** Removes a script with its versions, if nobody has saved behind the last one that is known. */
+export const removeScript = (id: string, last: number) =>
+  api.remove("/api/v1/scripts/{id}", { path: { id }, headers: basedOn(last) });
 
 /** What the server says of a text. */
 export async function validated(yaml: string, signal: AbortSignal): Promise<ScriptFinding[]> {

@@ -34,7 +34,7 @@ export function ConflictDialog({ theirs, mine, busy, onClose, onTake, onSave }: 
         </>
       }
     >
-      <p>{t("conflictText", { version: theirs.version ?? 0 })}</p>
+      <p>{theirs.version === null ? t("removedText") : t("conflictText", { version: theirs.version })}</p>
       <SideBySide before={theirs.text} after={mine} beforeLabel={t("theirs")} afterLabel={t("mine")} />
     </Modal>
   );

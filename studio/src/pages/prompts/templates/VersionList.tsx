@@ -2,26 +2,34 @@ import { App, Button, Select, Tag } from "antd";
 import { useState } from "react";
 import { Link } from "react-router";
 import { api } from "../../../api/client.ts";
+import { ApiError } from "../../../api/errors.ts";
 import { useCursorList } from "../../../api/useCursorList.ts";
 import { useResource } from "../../../api/useResource.ts";
 import { Content } from "../../../components/Page.tsx";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { Section } from "../../../components/Section.tsx";
 import { VirtualList } from "../../../components/VirtualList.tsx";
 import { templates } from "../../../i18n/texts/templates.ts";
 import { useFormat, useText } from "../../../i18n/useText.ts";
 import { UnifiedDiff } from "../diff/UnifiedDiff.tsx";
-import { type LoadedTemplate } from "./saveTemplate.ts";
+import { isOvertaken, type LoadedTemplate, publishTemplate } from "./saveTemplate.ts";
 import styles from "./VersionList.module.css";
 
 type Version = { version: number; created: string; hash: string; published: boolean };
 
-type VersionsProps = { base: LoadedTemplate; onPublished: (version: number) => void };
+type VersionsProps = {
+  base: LoadedTemplate;
+  onPublished: (version: number) => void;
+  /** Somebody else has changed the template, so that nothing was published. */
+  onOvertaken: () => void;
+};
 
 /** The versions of a template: which one is used, what differs, the way back to an earlier one. */
-export function VersionList({ base, onPublished }: VersionsProps) {
+export function VersionList({ base, onPublished, onOvertaken }: VersionsProps) {
   const t = useText(templates);
   const format = useFormat();
   const { message } = App.useApp();
+  const { line } = useProblemText();
   const { id, version: shown } = base;
   const [pair, setPair] = useState<readonly [from: number, to: number] | null>(null);
   const list = useCursorList<Version>(shown === null ? null : `versions ${id}`, {
@@ -37,7 +45,7 @@ export function VersionList({ base, onPublished }: VersionsProps) {
   });
   const rows = list.rows;
   const newest = rows[0]?.version ?? 0;
-  const [from, to] = pair ?? [Math.max(1, newest - 1), newest];
+  const [from, to] = pair ?? [rows[1]?.version ?? newest, newest];
   const compared = useResource(newest < 2 ? null : `diff ${id} ${from} ${to}`, async (signal) => {
     if (from === to) return "";
     const { data } = await api.get("/api/v1/templates/{name}/diff", {
@@ -50,12 +58,14 @@ export function VersionList({ base, onPublished }: VersionsProps) {
 
   async function publish(version: number): Promise<void> {
     try {
-      await api.post("/api/v1/templates/{name}/publish", { version }, { path: { name: id } });
+      await publishTemplate(base, version);
       onPublished(version);
       list.reload();
       void message.success(t("savedPublished", { version }));
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      if (isOvertaken(error)) onOvertaken();
+      else if (error instanceof ApiError) void message.error(line(error));
+      else throw error;
     }
   }
 

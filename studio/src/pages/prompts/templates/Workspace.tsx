@@ -2,16 +2,17 @@ import { ArrowLeftOutlined, CloudUploadOutlined, DeleteOutlined, SaveOutlined } 
 import { Alert, App, Button, Tag } from "antd";
 import { useEffect, useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { addressOf, send } from "../../../api/client.ts";
+import { ApiError } from "../../../api/errors.ts";
 import { type Diagnostic } from "../../../components/CodeEditor.tsx";
 import { Page } from "../../../components/Page.tsx";
+import { useProblemText } from "../../../components/useProblemText.ts";
 import { prompts } from "../../../i18n/texts/prompts.ts";
 import { templates } from "../../../i18n/texts/templates.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { ConflictDialog } from "./ConflictDialog.tsx";
 import { forgetDraft, keepDraft, keptDraft } from "./draft.ts";
 import { FilledPrompt } from "./FilledPrompt.tsx";
-import { type LoadedTemplate, loadTemplate, saveTemplate } from "./saveTemplate.ts";
+import { isOvertaken, type LoadedTemplate, loadTemplate, presentTemplate, removeTemplate, saveTemplate } from "./saveTemplate.ts";
 import { closest, piecesOf, placeOf, SYSTEM_NAMES } from "./templateText.ts";
 import { TemplateText } from "./TemplateText.tsx";
 import { VersionList } from "./VersionList.tsx";
@@ -22,6 +23,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
   const t = useText(templates);
   const shared = useText(prompts);
   const { message, modal } = App.useApp();
+  const { line } = useProblemText();
   const navigate = useNavigate();
   const [base, setBase] = useState(loaded);
   // An earlier version is opened as it was; a draft goes on from the last one.
@@ -33,6 +35,8 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     kept !== null && kept.text !== loaded.text && kept.version !== loaded.version ? loaded : null,
   );
   const [saves, setSaves] = useState(0);
+  // What somebody else did, because of which nothing was published or removed.
+  const [overtaken, setOvertaken] = useState<string | null>(null);
   const pieces = useMemo(() => piecesOf(text), [text]);
   const dirty = text !== base.text;
   const { id } = base;
@@ -69,6 +73,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
 
   async function save(draft: boolean, on: LoadedTemplate = base): Promise<void> {
     setBusy(draft ? "draft" : "publish");
+    setOvertaken(null);
     try {
       const outcome = await saveTemplate(on, text, { draft });
       if (outcome.kind === "conflict") {
@@ -85,9 +90,30 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
         void navigate(`/prompts/templates/${encodeURIComponent(id)}`, { replace: true, state: { saved: version } });
       }
     } catch (error) {
-      void message.error(error instanceof Error ? error.message : String(error));
+      fail(error);
     }
     setBusy(null);
+  }
+
+  function fail(error: unknown): void {
+    if (!(error instanceof ApiError)) throw error;
+    void message.error(line(error));
+  }
+
+  /** Shows what another has made of the template meanwhile; beside a text that only this page has, as a conflict. */
+  async function showPresent(words: (present: LoadedTemplate) => string): Promise<void> {
+    try {
+      const present = await presentTemplate(id);
+      if (dirty || present.version === null) setTheirs(present);
+      else {
+        setBase(present);
+        setText(present.text);
+        setSaves((before) => before + 1);
+      }
+      setOvertaken(words(present));
+    } catch (error) {
+      fail(error);
+    }
   }
 
   /** Takes over what another published version changes: what the next write is based on. */
@@ -111,13 +137,15 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
       okButtonProps: { danger: true },
       cancelText: shared("cancel"),
       onOk: async () => {
+        setOvertaken(null);
         try {
-          await send(addressOf("/api/v1/templates/{name}", { name: id }), { method: "DELETE" });
+          await removeTemplate(base);
           forgetDraft(id);
           void message.success(shared("removed", { name: id }));
           void navigate("/prompts");
         } catch (error) {
-          void message.error(error instanceof Error ? error.message : String(error));
+          if (isOvertaken(error)) await showPresent(({ version }) => t("notRemoved", { version: version ?? 0 }));
+          else fail(error);
         }
       },
     });
@@ -165,6 +193,17 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
         </>
       }
     >
+      {overtaken !== null && (
+        <Alert
+          className={styles["note"] ?? ""}
+          type="warning"
+          showIcon
+          role="alert"
+          closable={{ onClose: () => setOvertaken(null) }}
+          title={overtaken}
+          description={t("overtakenHint")}
+        />
+      )}
       {restored && <Alert className={styles["note"] ?? ""} type="info" showIcon title={t("restored")} />}
       {base.source !== "stored" && (
         <Alert
@@ -189,6 +228,9 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
         key={saves}
         base={base}
         onPublished={(version) => void published(version)}
+        onOvertaken={() =>
+          void showPresent(({ version }) => (version === null ? t("removedMeanwhile") : t("notPublished", { version })))
+        }
       />
       {theirs !== null && (
         <ConflictDialog

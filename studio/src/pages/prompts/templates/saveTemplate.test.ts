@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { loadTemplate, saveTemplate } from "./saveTemplate.ts";
+import { isOvertaken, loadTemplate, publishTemplate, removeTemplate, saveTemplate } from "./saveTemplate.ts";
 
 type Asked = { method: string; url: string; headers: Headers; body: unknown };
 
@@ -67,6 +67,25 @@ describe("a template", () => {
     );
     const outcome = await saveTemplate({ id: "x", etag: '"v3"' }, "mine", { draft: false });
     expect(outcome).toMatchObject({ kind: "conflict", theirs: { text: "theirs", version: 5, etag: '"v5"' } });
+  });
+
+  it("is a conflict with nothing when somebody else has removed it", async () => {
+    answering(
+      [412, { code: "changed_meanwhile", present: null }],
+      [200, { data: [], has_more: false }],
+      [404, { code: "template_not_found" }],
+    );
+    const outcome = await saveTemplate({ id: "x", etag: '"3"' }, "mine", { draft: true });
+    expect(outcome).toMatchObject({ kind: "conflict", theirs: { text: "", version: null, etag: '"0"' } });
+  });
+
+  it("is published and removed on what was read, and not otherwise", async () => {
+    const asked = answering([200, { template_id: "x", version: 2 }], [200, {}], [412, { code: "changed_meanwhile" }]);
+    await publishTemplate({ id: "x", etag: '"3"' }, 2);
+    await removeTemplate({ id: "x", etag: '"3"' });
+    expect(asked.map(({ method, headers }) => [method, headers.get("if-match")])).toEqual([["POST", '"3"'], ["DELETE", '"3"']]);
+    const error: unknown = await removeTemplate({ id: "x", etag: '"3"' }).catch((refused: unknown) => refused);
+    expect(isOvertaken(error)).toBe(true);
   });
 
   it("passes on other refusals", async () => {

@@ -71,13 +71,38 @@ export async function saveTemplate(
       {
         path: { name: base.id },
         query: { draft },
-        ...(base.etag === null ? {} : { headers: { "if-match": base.etag } }),
+        ...basedOn(base.etag),
       },
     );
     const warnings = (data.warnings ?? []).map(({ message }) => message);
     return { kind: "saved", version: data.version, etag, warnings };
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 412) throw error;
-    return { kind: "conflict", theirs: await loadTemplate(base.id, null) };
+    if (!isOvertaken(error)) throw error;
+    return { kind: "conflict", theirs: await presentTemplate(base.id) };
   }
 }
+
+/** Whether a change was refused because somebody else has made one since. */
+export const isOvertaken = (error: unknown): boolean => error instanceof ApiError && error.code === "changed_meanwhile";
+
+/** A template as it is now: nothing where somebody has removed it, and none is shipped. */
+export async function presentTemplate(id: string): Promise<LoadedTemplate> {
+  try {
+    return await loadTemplate(id, null);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    return { id, text: "", source: "stored", version: null, published: null, latest: null, etag: NOTHING_STORED };
+  }
+}
+
+const NOTHING_STORED = '"0"';
+
+const basedOn = (etag: string | null) => (etag === null ? {} : { headers: { "if-match": etag } });
+
+/** Takes a version into use, if nobody has saved since the template was read. */
+export const publishTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag">, version: number) =>
+  api.post("/api/v1/templates/{name}/publish", { version }, { path: { name: id }, ...basedOn(etag) });
+
+/** Removes a template with its versions, if nobody has saved since it was read. */
+export const removeTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag">) =>
+  api.remove("/api/v1/templates/{name}", { path: { name: id }, ...basedOn(etag) });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SAY_DEFAULTS, sayValues, writeSay } from "./actions.ts";
-import { outlineOf } from "./outline.ts";
+import { fieldAt, flatten, outlineOf } from "./outline.ts";
 import { parse } from "./parse.ts";
 import { addPart, newPart, placePart, shiftPart } from "./structure.ts";
 import { usedIn, variablesAt } from "./variables.ts";
@@ -70,6 +70,17 @@ describe("a script", () => {
       flat: true,
       children: [{ name: "p" }],
     });
+  });
+
+  it("has a field at a place", () => {
+    const texts = [legacy, script("              - {type: ai_say, condition: 😀 == 1, content: x}")];
+    const fields = texts.map((text) => {
+      const parsed = parse(text);
+      const action = flatten(outlineOf(parsed)).find(({ kind }) => kind === "action");
+      return (line: number, column: number) => (action === undefined ? null : fieldAt(parsed, action, line, column));
+    });
+    expect([fields[0]?.(10, 17), fields[0]?.(11, 30), fields[0]?.(13, 25), fields[0]?.(99, 1)]).toEqual([null, "condition", "ai_say", null]);
+    expect([fields[1]?.(10, 17), fields[1]?.(10, 35), fields[1]?.(10, 60)]).toEqual([null, "condition", "content"]);
   });
 
   it("knows variables", () => {

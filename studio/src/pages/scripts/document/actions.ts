@@ -1,3 +1,4 @@
+import { keyOf } from "./aliases.ts";
 import { removeField, renameField, setField } from "./fields.ts";
 import { mapAt, pairOf, parse, type Parsed, valueAt } from "./parse.ts";
 import { type Path } from "./text.ts";
@@ -32,7 +33,7 @@ const asNumber = (value: unknown, otherwise: number | null): number | null =>
 export function sayValues(parsed: Parsed, path: Path): SayValues {
   const at = (...keys: string[]) => valueAt(parsed, [...path, ...keys]);
   return {
-    content: asText(at("content") ?? at("ai_say")),
+    content: asText(at(keyOf(parsed, path, "content")) ?? at("ai_say")),
     require_acknowledgment: asFlag(at("require_acknowledgment"), SAY_DEFAULTS.require_acknowledgment),
     max_rounds: asNumber(at("max_rounds"), SAY_DEFAULTS.max_rounds),
     understanding_threshold: asNumber(at("exit_criteria", "understanding_threshold"), SAY_DEFAULTS.understanding_threshold),
@@ -40,7 +41,7 @@ export function sayValues(parsed: Parsed, path: Path): SayValues {
   };
 }
 
-const ORDER = ["type", "action_id", "condition", "template", "ai_say", "content", "require_acknowledgment", "max_rounds"];
+const ORDER = ["type", "action_id", "condition", "template", "ai_say", "content", "content_template", "require_acknowledgment", "max_rounds"];
 
 /** Writes what differs: defaults that are absent stay absent, the older key becomes `content` (S-093, S-094). */
 export function writeSay(text: string, path: Path, values: SayValues): string {
@@ -48,22 +49,23 @@ export function writeSay(text: string, path: Path, values: SayValues): string {
   if (same(before, values)) return text;
   let changed = text;
   const has = (key: string) => hasField(changed, path, key);
+  const key = keyOf(parse(text), path, "content");
   if (has("ai_say")) {
-    changed = has("content") ? removeField(changed, path, "ai_say") : renameField(changed, path, "ai_say", "content");
+    changed = has(key) ? removeField(changed, path, "ai_say") : renameField(changed, path, "ai_say", "content");
   }
-  const behind = (key: string) => ORDER.slice(0, ORDER.indexOf(key));
-  if (values.content !== before.content || !has("content")) {
-    changed = setField(changed, path, "content", values.content, behind("content"));
+  const behind = (name: string) => ORDER.slice(0, ORDER.indexOf(name));
+  if (values.content !== before.content || !has(key)) {
+    changed = setField(changed, path, key, values.content, behind("content"));
   }
-  for (const key of ["require_acknowledgment", "max_rounds"] as const) {
-    if (values[key] !== before[key]) changed = setField(changed, path, key, values[key], behind(key));
+  for (const name of ["require_acknowledgment", "max_rounds"] as const) {
+    if (values[name] !== before[name]) changed = setField(changed, path, name, values[name], behind(name));
   }
-  for (const key of ["understanding_threshold", "has_questions"] as const) {
-    if (values[key] === before[key]) continue;
+  for (const name of ["understanding_threshold", "has_questions"] as const) {
+    if (values[name] === before[name]) continue;
     changed =
       mapAt(parse(changed), [...path, "exit_criteria"]) === null
-        ? setField(changed, path, "exit_criteria", { [key]: values[key] }, [...ORDER, "exit_criteria"])
-        : setField(changed, [...path, "exit_criteria"], key, values[key]);
+        ? setField(changed, path, "exit_criteria", { [name]: values[name] }, [...ORDER, "exit_criteria"])
+        : setField(changed, [...path, "exit_criteria"], name, values[name]);
   }
   return changed;
 }

@@ -4,9 +4,9 @@ import { isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap, type YAML
 import { describe, expect, it } from "vitest";
 import { removeField, renameField, setField } from "./fields.ts";
 import { duplicateItem, insertItem, moveItem, removeItem } from "./items.ts";
-import { endOf, parse, startOf, valueAt } from "./parse.ts";
+import { colonOf, dashesOf, endOf, endOfPair, mapAt, pairAt, parse, seqAt, startOf, valueAt } from "./parse.ts";
 import { type Value } from "./scalar.ts";
-import { type Path } from "./text.ts";
+import { lineEnd, lineStart, type Path } from "./text.ts";
 
 const ROOT = join(import.meta.dirname, "../../../../..");
 
@@ -64,7 +64,14 @@ const VALUES: readonly Value[] = [
   "plain", "两行\n文字", "ends with a break\n", "  leading space", "a: b", "x # no comment", "{name}，你好", "true", "017",
   "yes", "", "- dash", "it's", 'a "quote"', "\ttab", "trailing ", "a\n\nb", "\n first empty", "many\n\n", "😀 emoji",
   "# hash", "nul\u0001", "[x]", "a, b", "~", "no", "1.5", 5, 20, 0.5, true, false, null, "line\r\nbreak", "  indented\nthen not",
+  "a\n   \nb", "spaces\n  \n",
 ];
+
+/** Characters of the comments directly above a list: they belong to its first item. */
+function commentsAbove(text: string, list: YAMLSeq): number {
+  const begin = lineStart(text, startOf(list));
+  return list.flow === true ? 0 : (/(?:(?<=^|\n) *#[^\n]*\n)*$/.exec(text.slice(0, begin))?.[0].length ?? 0);
+}
 
 const expectedAt = (text: string, path: Path, act: (target: never) => void): unknown => {
   const whole = structuredClone(parse(text).document.toJS() as unknown);
@@ -94,8 +101,7 @@ it("has scripts to edit", () => {
 describe.each(scripts)("$name", ({ text }) => {
   it("stays as it is when every field is set to what it has", () => {
     for (const { path, key, node } of placesOf(text).fields) {
-      const again = setField(text, path, key, node.value as Value);
-      expect(valueOf(again)).toEqual(valueOf(text));
+      expect(setField(text, path, key, node.value as Value)).toBe(text);
     }
   });
 
@@ -121,6 +127,42 @@ function expectBytes(text: string, { path, key, node }: FieldPlace, value: Value
   );
 }
 
+/** The same text, but for one place: what stands from `from` to `to` may have become anything. */
+function expectOutside(text: string, changed: string, from: number, to: number): void {
+  expect(changed.slice(0, from)).toBe(text.slice(0, from));
+  expect(changed.length - (text.length - to)).toBeGreaterThanOrEqual(from);
+  expect(changed.endsWith(text.slice(to)), changed).toBe(true);
+}
+
+/** Whether a text is another one with something put in at one place. */
+function isInsertion(text: string, longer: string): boolean {
+  let start = 0;
+  while (start < text.length && text[start] === longer[start]) start += 1;
+  // A last line without an end gets one.
+  const rest = text.slice(start);
+  return longer.length > text.length && (longer.endsWith(rest) || (rest === "" && longer.startsWith(text)));
+}
+
+const charactersOf = (text: string): string => Array.from(text).sort().join("");
+
+/** Lines, without how far they are indented, in no order. */
+const linesIn = (text: string): string[] => text.split("\n").map((line) => line.trim().replace(/^- /, "").trim()).filter((line) => line !== "").sort();
+
+/** Checks that a field is gone with its line or its comma, and nothing else is. */
+function expectRemoved(text: string, without: string, path: Path, key: string): void {
+  const [pair, map] = [pairAt(parse(text), path, key), mapAt(parse(text), path)];
+  if (pair === undefined || map === null) throw new Error(`there is ${key}`);
+  const [start, end] = [startOf(pair.key), endOfPair(pair)];
+  if (map.items.length === 1) {
+    expectOutside(text, without, start, end);
+    return;
+  }
+  const next = map.items[map.items.indexOf(pair) + 1]?.key as Node | undefined;
+  const last = text[end - 1] === "\n" ? end : lineEnd(text, end);
+  expect(isInsertion(without, text), without).toBe(true);
+  expect(text.length - without.length).toBeLessThanOrEqual(Math.max(last, next === undefined ? 0 : startOf(next)) - lineStart(text, start));
+}
+
 describe("200 generated edits", () => {
   const pick = seeded(29);
   const one = <T>(list: readonly T[]): T => list[pick(list.length)] as T;
@@ -137,7 +179,7 @@ describe("200 generated edits", () => {
         const { path } = one(maps);
         const value = one(VALUES);
         const changed = setField(text, path, "zusatz", value);
-        expect(commentsOf(changed)).toEqual(expect.arrayContaining(commentsOf(text)));
+        expect(isInsertion(text, changed), changed).toBe(true);
         expect(valueOf(changed), changed).toEqual(
           expectedAt(text, path, (map: Record<string, unknown>) => {
             map["zusatz"] = value;
@@ -147,7 +189,9 @@ describe("200 generated edits", () => {
       }
       if (kind === "remove") {
         const { path, key } = one(fields);
-        expect(valueOf(removeField(text, path, key))).toEqual(
+        const without = removeField(text, path, key);
+        expectRemoved(text, without, path, key);
+        expect(valueOf(without)).toEqual(
           expectedAt(text, path, (map: Record<string, unknown>) => {
             // eslint-disable-next-line @typescript-eslint/no-dynamic-delete
             delete map[key];
@@ -171,7 +215,21 @@ describe("200 generated edits", () => {
         double: () => duplicateItem(text, path, key, from),
         set: () => text,
       }[kind]();
-      if (kind === "move") expect(commentsOf(changed)).toEqual(commentsOf(text));
+      const list = seqAt(parse(text), [...path, key]);
+      if (list === null) throw new Error("there is a list");
+      if (kind === "move") {
+        expectOutside(text, changed, lineStart(text, startOf(list)) - commentsAbove(text, list), lineEnd(text, endOf(list) - 1));
+        expect(charactersOf(changed)).toBe(charactersOf(text));
+      }
+      if (kind === "insert" || kind === "double") expect(isInsertion(text, changed), changed).toBe(true);
+      if (kind === "drop") {
+        // A list in lines that becomes empty has brackets then.
+        const pair = pairAt(parse(text), path, key);
+        if (pair === undefined) throw new Error("there is a list");
+        const colon = colonOf(text, pair);
+        const left = size === 1 && list.flow !== true ? changed.slice(0, colon) + changed.slice(colon + " []".length) : changed;
+        expect(isInsertion(left, text), changed).toBe(true);
+      }
       expect(valueOf(changed), changed).toEqual(
         expectedAt(text, path, (map: Record<string, unknown[]>) => {
           const items = map[key] ?? [];
@@ -183,6 +241,28 @@ describe("200 generated edits", () => {
       );
     });
   }
+});
+
+describe("a part that goes to a list without others", () => {
+  const blocks = scripts.filter(({ text }) => /^ *(?:- )?actions:\r?\n/m.test(text));
+  it.each(blocks)("keeps its comments and its style, and comes back as it was: $name", ({ text }) => {
+    for (const { path, key, seq } of placesOf(text).lists) {
+      const [first] = seq.items;
+      if (key !== "actions" || !isMap(first) || dashesOf(seq).length === 0) continue;
+      const behind = path.slice(0, -1);
+      const steps = valueAt(parse(text), behind);
+      if (!Array.isArray(steps)) continue;
+      const wide = insertItem(text, behind.slice(0, -1), String(behind.at(-1)), steps.length, { topic: "empty", actions: [] });
+      const there = { path: [...behind, steps.length], key, index: 0 };
+      const moved = moveItem(wide, { path, key, index: 0 }, there);
+      expect(commentsOf(moved)).toEqual(commentsOf(wide));
+      const without = (lines: string[]) => lines.filter((line) => !line.startsWith("actions:"));
+      expect(without(linesIn(moved))).toEqual(without(linesIn(wide)));
+      const value = first.toJS(parse(text).document) as unknown;
+      expect(valueAt(parse(moved), [...there.path, key, 0])).toEqual(value);
+      expect(moveItem(moved, there, { path, key, index: 0 }), moved).toBe(wide);
+    }
+  });
 });
 
 describe("an edit", () => {
@@ -215,7 +295,26 @@ describe("an edit", () => {
     const there = moveItem(text, { path: ["p", 0], key: "s", index: 0 }, { path: ["p", 2], key: "s", index: 1 });
     expect(there).toBe("p:\n  - s:\n      - n: 2\n  - s: []\n  - s:\n    - n: 3\n    # one\n    - n: 1\n");
     const filled = moveItem(text, { path: ["p", 0], key: "s", index: 1 }, { path: ["p", 1], key: "s", index: 0 });
-    expect(valueAt(parse(filled), ["p"])).toEqual([{ s: [{ n: 1 }] }, { s: [{ n: 2 }] }, { s: [{ n: 3 }] }]);
+    expect(filled).toBe("p:\n  - s:\n      # one\n      - n: 1\n  - s:\n      - n: 2\n  - s:\n    - n: 3\n");
+  });
+
+  it("moves a part with all that is written in it, to an empty list, to brackets, and back", () => {
+    const say = "      # above\n      - type: ai_say # beside\n        # within\n        content: |\n          a\n             \n          b\n        # below\n";
+    const text = `p:\n  - s: # keys\n${say}  - s: [] # none\n  - {s: [{n: 1}]}\n  - s: [{n: 2}, {n: 3}]\n`;
+    const first = { path: ["p", 0], key: "s", index: 0 };
+    const second = { path: ["p", 1], key: "s", index: 0 };
+    const moved = moveItem(text, first, second);
+    expect(moved).toBe(`p:\n  - s: [] # keys\n  - s: # none\n${say}  - {s: [{n: 1}]}\n  - s: [{n: 2}, {n: 3}]\n`);
+    expect(moveItem(moved, second, first)).toBe(text);
+    const last = moveItem(text, first, { path: ["p", 3], key: "s", index: 1 });
+    expect(last).toBe(`p:\n  - s: [] # keys\n  - s: [] # none\n  - {s: [{n: 1}]}\n  - s:\n      - {n: 2}\n${say}      - {n: 3}\n`);
+    const bracketed = moveItem(text, { path: ["p", 3], key: "s", index: 0 }, first);
+    expect(bracketed).toBe(text.replace("# keys\n", "# keys\n      - {n: 2}\n").replace("[{n: 2}, {n: 3}]", "[{n: 3}]"));
+  });
+
+  it("keeps comments above the next field when the first of an item is removed", () => {
+    expect(removeField("- a: 1 # one\n  # of b\n  b: 2\n", [0], "a")).toBe("-\n  # of b\n  b: 2\n");
+    expect(removeField("- a: |\n    x\n- b: 1\n", [0], "a")).toBe("- {}\n- b: 1\n");
   });
 
   it("adds to brackets in brackets", () => {

@@ -1,5 +1,5 @@
-import { isMap, isScalar, type YAMLMap } from "yaml";
-import { endOf, endOfPair, type KnownPair, mapAt, pairOf, pairsOf, type Parsed, parse, startOf } from "./parse.ts";
+import { isMap, isScalar, type Node, type YAMLMap } from "yaml";
+import { colonOf, endOf, endOfPair, type KnownPair, mapAt, pairAt, pairOf, pairsOf, type Parsed, parse, startOf } from "./parse.ts";
 import { quoted, type Value, written } from "./scalar.ts";
 import { applyChange, breakOf, type Change, columnOf, lineEnd, lineStart, type Path } from "./text.ts";
 
@@ -18,9 +18,13 @@ export function setField(
   const map = mapAt(parsed, path);
   if (map === null) return text;
   const pair = pairOf(map, key);
+  if (pair !== undefined && isWritten(pair.value, value)) return text;
   const change = pair === undefined ? newField(parsed, map, key, value, after) : changedField(parsed, map, pair, value);
   return applyChange(text, change);
 }
+
+/** Whether a field has a value already, however it is written. */
+const isWritten = (node: Node | null, value: FieldValue): boolean => (isScalar(node) ? node.value === value : node === null && value === null);
 
 /** Changes the value of a field that is there: only its own characters. */
 function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: FieldValue): Change {
@@ -43,11 +47,11 @@ function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: Fi
   if (isBlockText && !insert.endsWith("\n")) insert += eol;
   // A collection in lines begins behind its key.
   if (!isPrimitive(value) && insert.startsWith(eol)) {
-    const begin = keyColon(text, pair);
+    const begin = colonOf(text, pair);
     return { from: begin, to, insert };
   }
   if (isMapInLines(node) || isSeqInLines(present, node)) {
-    return { from: keyColon(text, pair), to, insert: ` ${insert}` };
+    return { from: colonOf(text, pair), to, insert: ` ${insert}` };
   }
   const space = from > 0 && /[\s[{,]/.test(text[from - 1] ?? "") ? "" : " ";
   return { from, to, insert: space + insert };
@@ -95,7 +99,7 @@ export function fieldInLines(key: string, value: FieldValue, column: number, eol
 export function removeField(text: string, path: Path, key: string): string {
   const parsed = parse(text);
   const map = mapAt(parsed, path);
-  const pair = map === null ? undefined : pairOf(map, key);
+  const pair = pairAt(parsed, path, key);
   if (map === null || pair === undefined) return text;
   const pairs = pairsOf(map);
   const index = pairs.indexOf(pair);
@@ -107,23 +111,27 @@ export function removeField(text: string, path: Path, key: string): string {
     return applyChange(text, { from: before === undefined ? start : endOfPair(before), to: end, insert: "" });
   }
   const ownLine = text.slice(lineStart(text, start), start).trim() === "";
-  if (pairs.length === 1) return applyChange(text, { from: start, to: end, insert: "{}" });
-  if (!ownLine && next !== undefined) return applyChange(text, { from: start, to: startOf(next.key), insert: "" });
-  const to = text[end - 1] === "\n" ? end : lineEnd(text, end);
+  const closed = text[end - 1] === "\n";
+  if (pairs.length === 1) return applyChange(text, { from: start, to: end, insert: closed ? `{}${breakOf(text)}` : "{}" });
+  const to = closed ? end : lineEnd(text, end);
+  if (!ownLine && next !== undefined) {
+    const between = text.slice(to, lineStart(text, startOf(next.key)));
+    if (between.trim() === "") return applyChange(text, { from: start, to: startOf(next.key), insert: "" });
+    // Comments above the next field stay below the dash.
+    const dash = text.slice(0, start).trimEnd().length;
+    return applyChange(text, { from: dash, to, insert: breakOf(text) });
+  }
   return applyChange(text, { from: lineStart(text, start), to, insert: "" });
 }
 
 /** Gives a field another key; its value stays as it is. */
 export function renameField(text: string, path: Path, key: string, name: string): string {
-  const map = mapAt(parse(text), path);
-  const pair = map === null ? undefined : pairOf(map, key);
+  const pair = pairAt(parse(text), path, key);
   if (pair === undefined) return text;
-  return applyChange(text, { from: startOf(pair.key), to: keyEnd(pair), insert: name });
+  return applyChange(text, { from: startOf(pair.key), to: keyEnd(pair), insert: written(name, { indent: 0, flow: true, lines: false, eol: "\n" }) });
 }
 
 const keyEnd = (pair: KnownPair): number => pair.key.range?.[1] ?? 0;
-
-const keyColon = (text: string, pair: KnownPair): number => text.indexOf(":", keyEnd(pair)) + 1;
 
 const columnOfKey = (text: string, pair: KnownPair): number => columnOf(text, startOf(pair.key));
 
@@ -148,12 +156,13 @@ function inItem(item: FieldValue, column: number, eol: string): string {
     return written(item, { indent: column, flow: false, lines: false, eol });
   }
   if (Array.isArray(item) || Object.keys(item).length === 0) return inline(item);
-  return itemLines(item as Record<string, FieldValue>, column, eol).replace(/\r?\n$/, "");
+  return itemLines(item, column, eol).replace(/\r?\n$/, "");
 }
 
-/** Fields of an item of a list, the first behind its dash. */
-export function itemLines(fields: Readonly<Record<string, FieldValue>>, column: number, eol: string): string {
-  const lines = Object.entries(fields).map(([key, value]) => fieldInLines(key, value, column, eol));
+/** An item of a list behind its dash: one value, or fields on lines of their own. */
+export function itemLines(item: FieldValue, column: number, eol: string): string {
+  if (isPrimitive(item) || Array.isArray(item) || Object.keys(item).length === 0) return inItem(item, column, eol) + eol;
+  const lines = Object.entries(item as Readonly<Record<string, FieldValue>>).map(([key, value]) => fieldInLines(key, value, column, eol));
   return lines.join("").trimStart();
 }
 

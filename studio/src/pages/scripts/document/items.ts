@@ -1,51 +1,83 @@
-import { type Node, type YAMLSeq } from "yaml";
+import { isScalar, isSeq, type Node, type YAMLSeq } from "yaml";
 import { type FieldValue, inline, itemLines, setField } from "./fields.ts";
-import { dashesOf, endOf, nodeAt, parse, seqAt, startOf } from "./parse.ts";
+import { colonOf, dashesOf, endOf, mapAt, pairAt, parse, type Parsed, seqAt, startOf } from "./parse.ts";
 import { applyChange, breakOf, columnOf, indentBy, lineEnd, lineStart, type Path } from "./text.ts";
 
-type Fields = Readonly<Record<string, FieldValue>>;
-
 /** Inserts an item into the list in the field `key` of the map at `path`; the list is made if it is not there. */
-export function insertItem(text: string, path: Path, key: string, index: number, item: Fields): string {
-  const list = [...path, key];
-  const seq = seqAt(parse(text), list);
-  if (seq === null || seq.items.length === 0) return setField(text, path, key, [item]);
-  const eol = breakOf(text);
-  const dashes = dashesOf(seq);
-  const [first = 0] = dashes;
-  if (!inLines(text, seq)) {
-    if (dashes.length > 0) return setField(text, path, key, inserted(seq.toJSON() as FieldValue[], index, item));
-    const at = seq.items[index] as Node | undefined;
-    if (at !== undefined) return applyChange(text, { from: startOf(at), to: startOf(at), insert: `${inline(item)}, ` });
-    const end = endOf(seq.items.at(-1) as Node);
-    return applyChange(text, { from: end, to: end, insert: `, ${inline(item)}` });
+export function insertItem(text: string, path: Path, key: string, index: number, item: FieldValue): string {
+  const parsed = parse(text);
+  const seq = seqAt(parsed, [...path, key]);
+  const linesAt = (column: number) => `${" ".repeat(column)}- ${itemLines(item, column + 2, breakOf(text))}`;
+  if (seq === null || seq.items.length === 0) {
+    return withLines(parsed, path, key, (column) => [linesAt(column)]) ?? setField(text, path, key, [item]);
   }
-  const column = columnOf(text, first);
-  const lines = `${" ".repeat(column)}- ${itemLines(item, column + 2, eol)}`;
-  return insertLines(text, seq, index, lines);
+  if (isInLines(text, seq)) return insertLines(text, seq, index, linesAt(columnOfList(text, seq)));
+  return isInBrackets(seq) ? insertInBrackets(text, seq, index, inline(item)) : text;
 }
 
-const inserted = (items: FieldValue[], index: number, item: FieldValue): FieldValue[] => items.toSpliced(index, 0, item);
-
-/** Whether each item begins on a line of its own. */
-function inLines(text: string, seq: YAMLSeq): boolean {
+/** Whether each item begins on a line of its own. A list behind an explicit key does not: it is edited as text only. */
+function isInLines(text: string, seq: YAMLSeq): boolean {
   const dashes = dashesOf(seq);
   return dashes.length > 0 && dashes.every((dash) => text.slice(lineStart(text, dash), dash).trim() === "");
 }
 
+const isInBrackets = (seq: YAMLSeq): boolean => seq.flow === true;
+
+const columnOfList = (text: string, seq: YAMLSeq): number => columnOf(text, dashesOf(seq)[0] ?? 0);
+
 function insertLines(text: string, seq: YAMLSeq, index: number, lines: string): string {
   const at = index < seq.items.length ? linesOf(text, seq, index).from : linesOf(text, seq, seq.items.length - 1).to;
-  const eol = breakOf(text);
-  const before = at > 0 && text[at - 1] !== "\n" ? eol : "";
+  const before = at > 0 && text[at - 1] !== "\n" ? breakOf(text) : "";
   return applyChange(text, { from: at, to: at, insert: before + lines });
+}
+
+function insertInBrackets(text: string, seq: YAMLSeq, index: number, source: string): string {
+  const at = seq.items[index] as Node | undefined;
+  if (at !== undefined) return applyChange(text, { from: startOf(at), to: startOf(at), insert: `${source}, ` });
+  const end = endOf(seq.items.at(-1) as Node);
+  return applyChange(text, { from: end, to: end, insert: `, ${source}` });
+}
+
+/**
+ * A list that is empty or stands in brackets, with its items on lines of their own: `place` gets those that are there. The line of the
+ * field keeps its comment. Null where the field is not there, or its map stands in brackets itself.
+ */
+function withLines(parsed: Parsed, path: Path, key: string, place: (column: number, present: string[]) => string[]): string | null {
+  const { text } = parsed;
+  const pair = pairAt(parsed, path, key);
+  if (pair === undefined || mapAt(parsed, path)?.flow === true) return null;
+  const { value } = pair;
+  const isList = isSeq(value) && isInBrackets(value);
+  if (value !== null && !isList && !(isScalar(value) && value.value === null)) return null;
+  const colon = colonOf(text, pair);
+  const [begin, end] = value === null ? [colon, colon] : [Math.max(colon, startOf(value)), Math.max(colon, endOf(value))];
+  const eol = breakOf(text);
+  const column = columnOf(text, startOf(pair.key)) + 2;
+  const present = isList ? value.items.map((_, index) => blockOf(text, value, index, column)) : [];
+  const comments = text.slice(begin, end).match(/#[^\r\n]*/g) ?? [];
+  // Beside items it is not known which of them are comments.
+  if (present.length > 0 && comments.length > 0) return null;
+  const head = text.slice(0, begin).replace(/[ \t]+$/, "");
+  const behind = text.slice(end);
+  const line = behind.slice(0, lineEnd(behind, 0));
+  const lines = [...comments.map((comment) => " ".repeat(column) + comment + eol), ...place(column, present)];
+  return [head, line, line.endsWith("\n") ? "" : eol, ...lines, behind.slice(line.length)].join("");
 }
 
 /** The lines of an item, with the comments directly above it; between two items all lines belong to the upper one. */
 function linesOf(text: string, seq: YAMLSeq, index: number): { from: number; to: number } {
   const from = beginOf(text, seq, index);
   if (index + 1 < seq.items.length) return { from, to: beginOf(text, seq, index + 1) };
-  const end = Math.max(endOf(seq.items[index] as Node), (dashesOf(seq)[index] ?? 0) + 1);
-  return { from, to: text[end - 1] === "\n" ? end : lineEnd(text, end) };
+  const dash = dashesOf(seq)[index] ?? 0;
+  const end = Math.max(endOf(seq.items[index] as Node), dash + 1);
+  let to = text[end - 1] === "\n" ? end : lineEnd(text, end);
+  // Comments below the last item that stand further in are its own.
+  for (let next = lineEnd(text, to); next > to; next = lineEnd(text, to)) {
+    const indent = /^( *)#/.exec(text.slice(to, next))?.[1];
+    if (indent === undefined || indent.length <= columnOf(text, dash)) break;
+    to = next;
+  }
+  return { from, to };
 }
 
 function beginOf(text: string, seq: YAMLSeq, index: number): number {
@@ -64,15 +96,24 @@ function beginOf(text: string, seq: YAMLSeq, index: number): number {
 
 /** Removes an item of the list in the field `key` of the map at `path`. */
 export function removeItem(text: string, path: Path, key: string, index: number): string {
-  const seq = seqAt(parse(text), [...path, key]);
-  if (seq === null || index >= seq.items.length) return text;
-  if (seq.items.length === 1) return setField(text, path, key, []);
-  if (inLines(text, seq)) return applyChange(text, { ...linesOf(text, seq, index), insert: "" });
-  if (dashesOf(seq).length > 0) return setField(text, path, key, (seq.toJSON() as FieldValue[]).toSpliced(index, 1));
-  const item = seq.items[index] as Node;
+  const parsed = parse(text);
+  const seq = seqAt(parsed, [...path, key]);
+  const item = seq?.items[index] as Node | undefined;
+  if (seq === null || item === undefined) return text;
+  if (isInLines(text, seq)) {
+    const { from, to } = linesOf(text, seq, index);
+    const pair = pairAt(parsed, path, key);
+    if (seq.items.length > 1 || pair === undefined) return applyChange(text, { from, to, insert: "" });
+    const colon = colonOf(text, pair);
+    return `${text.slice(0, colon)} []${text.slice(colon, from)}${text.slice(to)}`;
+  }
+  if (!isInBrackets(seq)) return text;
   const next = seq.items[index + 1] as Node | undefined;
   if (next !== undefined) return applyChange(text, { from: startOf(item), to: startOf(next), insert: "" });
-  return applyChange(text, { from: endOf(seq.items[index - 1] as Node), to: endOf(item), insert: "" });
+  const before = seq.items[index - 1] as Node | undefined;
+  if (before !== undefined) return applyChange(text, { from: endOf(before), to: endOf(item), insert: "" });
+  const comma = /^\s*,/.exec(text.slice(endOf(item)))?.[0].length ?? 0;
+  return applyChange(text, { from: startOf(item), to: endOf(item) + comma, insert: "" });
 }
 
 /** The same item once more, behind itself. */
@@ -80,18 +121,42 @@ export function duplicateItem(text: string, path: Path, key: string, index: numb
   const seq = seqAt(parse(text), [...path, key]);
   const item = seq?.items[index] as Node | undefined;
   if (seq === null || item === undefined) return text;
-  if (!inLines(text, seq)) {
-    if (dashesOf(seq).length > 0) {
-      const items = seq.toJSON() as FieldValue[];
-      return setField(text, path, key, inserted(items, index, items[index] ?? null));
-    }
+  if (isInBrackets(seq)) {
     const source = text.slice(startOf(item), endOf(item));
     return applyChange(text, { from: endOf(item), to: endOf(item), insert: `, ${source}` });
   }
+  if (!isInLines(text, seq)) return text;
+  const { from } = linesOf(text, seq, index);
+  return applyChange(text, { from, to: from, insert: blockOf(text, seq, index, columnOfList(text, seq)) });
+}
+
+/** An item on lines of its own, with its comments and the style it is written in, its dash at a column. */
+function blockOf(text: string, seq: YAMLSeq, index: number, column: number): string {
+  const eol = breakOf(text);
+  if (isInBrackets(seq)) {
+    const item = seq.items[index] as Node;
+    const [first = "", ...rest] = text.slice(startOf(item), endOf(item)).split(/\r?\n/);
+    // Spaces at the start of a line mean nothing between brackets, as long as there are enough.
+    return [`${" ".repeat(column)}- ${first}`, ...rest.map((line) => " ".repeat(column + 4) + line.trimStart()), ""].join(eol);
+  }
   const { from, to } = linesOf(text, seq, index);
   const lines = text.slice(from, to);
-  const whole = lines.endsWith("\n") ? lines : lines + breakOf(text);
-  return applyChange(text, { from, to: from, insert: whole });
+  return indentBy(lines.endsWith("\n") ? lines : lines + eol, column - columnOfList(text, seq));
+}
+
+/** Makes a list of the items `old` one of the items `next`: those at its ends that are the same stay as they are written. */
+export function writeItems(text: string, path: Path, key: string, old: readonly string[], next: readonly string[], itemAt: (at: number) => FieldValue): string {
+  if (seqAt(parse(text), [...path, key]) === null) return setField(text, path, key, next.map((_, at) => itemAt(at)));
+  const most = Math.min(old.length, next.length);
+  let start = 0;
+  while (start < most && old[start] === next[start]) start += 1;
+  let end = 0;
+  while (end < most - start && old.at(-1 - end) === next.at(-1 - end)) end += 1;
+  let changed = text;
+  // New ones come first: a list that is empty in between would lose its style.
+  for (let at = start; at < next.length - end; at += 1) changed = insertItem(changed, path, key, old.length - end + at - start, itemAt(at));
+  for (let at = old.length - end - 1; at >= start; at -= 1) changed = removeItem(changed, path, key, at);
+  return changed;
 }
 
 export type Spot = { readonly path: Path; readonly key: string; readonly index: number };
@@ -100,26 +165,32 @@ export type Spot = { readonly path: Path; readonly key: string; readonly index: 
 export function moveItem(text: string, from: Spot, to: Spot): string {
   const parsed = parse(text);
   const source = seqAt(parsed, [...from.path, from.key]);
-  const target = seqAt(parsed, [...to.path, to.key]);
-  const item = source?.items[from.index] as Node | undefined;
-  if (source === null || item === undefined) return text;
-  const same = samePath([...from.path, from.key], [...to.path, to.key]);
-  if (same && from.index === to.index) return text;
-  const value = item.toJS(parsed.document) as FieldValue;
-  const lines = inLines(text, source);
-  if (same && lines) return moveLines(text, source, from.index, to.index);
-  if (same && dashesOf(source).length === 0) return moveInBrackets(text, source, from.index, to.index);
-  // What comes behind the gap in the text is changed first, so that the paths stay those of `text`.
-  const gone = (after: string) => removeItem(after, shifted(from, to), from.key, from.index);
-  if (lines && target !== null && target.items.length > 0 && inLines(text, target)) {
-    const block = linesOf(text, source, from.index);
-    const by = columnOf(text, dashesOf(target)[0] ?? 0) - columnOf(text, dashesOf(source)[from.index] ?? 0);
-    const cut = text.slice(block.from, block.to);
-    const moved = indentBy(cut.endsWith("\n") ? cut : cut + breakOf(text), by);
-    return gone(insertLines(text, target, to.index, moved));
+  if (source?.items[from.index] === undefined || mapAt(parsed, to.path) === null) return text;
+  if (!isInLines(text, source) && !isInBrackets(source)) return text;
+  if (samePath([...from.path, from.key], [...to.path, to.key])) {
+    if (from.index === to.index) return text;
+    return isInBrackets(source) ? moveInBrackets(text, source, from.index, to.index) : moveLines(text, source, from.index, to.index);
   }
-  if (nodeAt(parsed, to.path) === null) return text;
-  return gone(insertItem(text, to.path, to.key, to.index, value as Fields));
+  // What is removed is found again by its path, which an insertion above it would shift.
+  return removeItem(insertMoved(parsed, source, from, to), shifted(from, to), from.key, from.index);
+}
+
+/** A copy of an item at a place of another list, as it is written. */
+function insertMoved(parsed: Parsed, source: YAMLSeq, from: Spot, to: Spot): string {
+  const { text } = parsed;
+  const item = source.items[from.index] as Node;
+  const target = seqAt(parsed, [...to.path, to.key]);
+  const linesAt = (column: number) => blockOf(text, source, from.index, column);
+  const asValue = () => insertItem(text, to.path, to.key, to.index, item.toJS(parsed.document) as FieldValue);
+  if (target !== null && target.items.length > 0) {
+    if (isInLines(text, target)) return insertLines(text, target, to.index, linesAt(columnOfList(text, target)));
+    if (isInBrackets(source)) return insertInBrackets(text, target, to.index, text.slice(startOf(item), endOf(item)));
+    // Comments have no place in brackets on one line.
+    if (!linesAt(0).includes("#")) return asValue();
+  }
+  const present = pairAt(parsed, to.path, to.key) === undefined ? parse(setField(text, to.path, to.key, [])) : parsed;
+  const placed = withLines(present, to.path, to.key, (column, others) => others.toSpliced(to.index, 0, linesAt(column)));
+  return placed ?? asValue();
 }
 
 /** The path of a spot after the other was changed: an insertion into an own ancestor's list would shift it. */

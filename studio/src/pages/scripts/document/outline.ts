@@ -1,6 +1,6 @@
 import { isMap, isSeq, type Node } from "yaml";
-import { endOf, pairOf, type Parsed, startOf } from "./parse.ts";
-import { lineOf, type Path } from "./text.ts";
+import { endOf, endOfPair, mapAt, pairOf, pairsOf, type Parsed, startOf } from "./parse.ts";
+import { lineEnd, lineOf, type Path } from "./text.ts";
 
 export type Kind = "session" | "phase" | "step" | "action";
 
@@ -82,7 +82,9 @@ function nodeOf(parsed: Parsed, map: Node, path: Path, level: number): OutlineNo
   const name = values.find((value) => typeof value === "string" || typeof value === "number");
   const below = childrenOf(parsed, map, path, level + 1);
   const title = name === undefined ? "" : String(name);
-  const flat = isMap(map) && pairOf(map, names[1] ?? "") !== undefined;
+  // What stands in `config` is read by the server, and written by no form.
+  const older = [names[1] ?? "", ...(kind === "action" ? ["config"] : [])];
+  const flat = isMap(map) && older.some((key) => pairOf(map, key) !== undefined);
   return {
     kind: kind,
     path,
@@ -123,6 +125,18 @@ export function nodeAtLine(parsed: Parsed, nodes: readonly OutlineNode[], line: 
     if (map !== undefined && line >= node.line && line <= lineOf(parsed.text, endOf(map))) found = node;
   }
   return found;
+}
+
+/** The field of a part at a place of the text, counted from 1 in characters; null at the part itself. */
+export function fieldAt(parsed: Parsed, node: OutlineNode, line: number, column: number): string | null {
+  const map = mapAt(parsed, node.path);
+  if (map === null) return null;
+  const { text } = parsed;
+  let from = 0;
+  for (let at = 1; at < line && from < text.length; at += 1) from = lineEnd(text, from);
+  const place = from + Array.from(text.slice(from, lineEnd(text, from))).slice(0, column - 1).join("").length;
+  const pair = place === startOf(map) ? undefined : pairsOf(map).find((one) => startOf(one.key) <= place && place <= endOfPair(one));
+  return pair === undefined ? null : String(pair.key.value);
 }
 
 /** The list that a part stands in. */

@@ -60,6 +60,14 @@ const keyOf = (pair: Pair): string | null => (isScalar(pair.key) ? String(pair.k
 export const pairOf = (map: YAMLMap, key: string): KnownPair | undefined =>
   map.items.find((pair) => keyOf(pair) === key) as KnownPair | undefined;
 
+export function pairAt(parsed: Parsed, path: Path, key: string): KnownPair | undefined {
+  const map = mapAt(parsed, path);
+  return map === null ? undefined : pairOf(map, key);
+}
+
+/** Offset behind the colon of a field. */
+export const colonOf = (text: string, pair: KnownPair): number => text.indexOf(":", pair.key.range?.[1] ?? 0) + 1;
+
 export const pairsOf = (map: YAMLMap): KnownPair[] => map.items.filter((pair) => isScalar(pair.key)) as KnownPair[];
 
 /** A value without its node; null where there is none. */

@@ -26,11 +26,11 @@ export function lineOf(text: string, at: number): number {
   return line;
 }
 
-/** Lines with another indentation; empty ones stay empty. */
+/** Lines with another indentation; empty ones stay empty. Lines of spaces may be part of a text, and are moved with it. */
 export function indentBy(lines: string, by: number): string {
   if (by === 0) return lines;
   const shift = (line: string) => {
-    if (line.trim() === "") return line;
+    if (line === "" || line === "\r") return line;
     return by > 0 ? " ".repeat(by) + line : line.slice(Math.min(-by, /^ */.exec(line)?.[0].length ?? 0));
   };
   return lines.split("\n").map(shift).join("\n");

@@ -1,8 +1,7 @@
 import { ArrowLeftOutlined, HistoryOutlined, PlayCircleOutlined, RedoOutlined, UndoOutlined } from "@ant-design/icons";
-import { App, Button, Segmented } from "antd";
+import { Alert, App, Button, Segmented } from "antd";
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
-import { api } from "../../../api/client.ts";
 import { ApiError } from "../../../api/errors.ts";
 import { type EditorHandle, YamlEditor } from "../../../components/CodeEditor.tsx";
 import { EmptyState } from "../../../components/EmptyState.tsx";
@@ -11,18 +10,21 @@ import { Page } from "../../../components/Page.tsx";
 import { SaveState } from "../../../components/SaveState.tsx";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
-import { findNode, flatten, nodeAtLine, outlineOf } from "../document/outline.ts";
-import { parse } from "../document/parse.ts";
+import { unmoved } from "../document/follow.ts";
+import { fieldAt, findNode, flatten, nodeAtLine, type OutlineNode, outlineOf } from "../document/outline.ts";
+import { type Parsed, parse } from "../document/parse.ts";
 import { duplicatePart, placePart, removePart, type Restructured, shiftPart } from "../document/structure.ts";
 import { variablesAt } from "../document/variables.ts";
+import { FindingList, otherFindings, PartFindings } from "../forms/FormFrame.tsx";
 import { PartForm } from "../forms/PartForm.tsx";
-import { type PendingForms } from "../forms/useNodeForm.ts";
+import { shownKeys } from "../forms/shownKeys.ts";
 import { MergeView } from "../merge/MergeView.tsx";
-import { type OpenedScript, type ScriptFinding } from "../requests.ts";
+import { type OpenedScript, publishVersion, type ScriptFinding } from "../requests.ts";
 import { Tags } from "../ScriptsPage.tsx";
 import { ScriptTree } from "../tree/ScriptTree.tsx";
 import styles from "./Editor.module.css";
 import { Findings } from "./Findings.tsx";
+import { GoneScript } from "./GoneScript.tsx";
 import { Notices } from "./Notices.tsx";
 import { PartButtons } from "./PartButtons.tsx";
 import { useFindings, useSession } from "./useSession.ts";
@@ -41,16 +43,22 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const [pane, setPane] = useState<Pane>("tree");
   const [versions, setVersions] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
+  // The version that somebody else saved, because of which nothing was published.
+  const [overtaken, setOvertaken] = useState<number | null>(null);
   const [handle, setHandle] = useState<EditorHandle | null>(null);
   const navigate = useNavigate();
   // A part that was just added is not told what it lacks before it has been written in.
   const [fresh, setFresh] = useState<{ id: string; text: string } | null>(null);
-  const [pending] = useState<PendingForms>(() => new Map<string, unknown>());
   const parsed = useMemo(() => parse(now.text), [now.text]);
   const nodes = useMemo(() => outlineOf(parsed), [parsed]);
   const [chosenId, setChosenId] = useState(() => query.get("node"));
   const chosen = chosenId === null ? null : findNode(nodes, chosenId);
   const faulty = useMemo(() => partsOf(nodes, findings), [nodes, findings]);
+  const isFresh = fresh !== null && fresh.id === chosenId && fresh.text === now.text;
+  const findingsHere = useMemo(
+    () => (chosen === null || isFresh ? [] : findings.filter(({ path }) => belongsTo(path, chosen.id)).map((finding) => inField(parsed, chosen, finding))),
+    [chosen, findings, isFresh, parsed],
+  );
   const known = chosen === null ? [] : variablesAt(parsed, nodes, chosen);
 
   function choose(node: string | null) {
@@ -66,10 +74,8 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     handle.view.dispatch({ selection: { anchor: from }, scrollIntoView: true });
   }
 
-  function restructure({ text, chosen: next }: Restructured) {
-    // Forms that wait belong to paths, which are others now.
-    if (text !== session.text) pending.clear();
-    session.change(text);
+  function restructure({ text, chosen: next, follow }: Restructured) {
+    session.change(text, null, follow);
     choose(next);
   }
 
@@ -84,19 +90,27 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     await navigate(`/run?${query.toString()}`);
   }
 
-  async function publish(version: number) {
-    setRefused(null);
+  /** Takes a version into use; the error when it was refused. */
+  async function publish(version: number): Promise<ApiError | null> {
+    setOvertaken(null);
     try {
-      await api.post("/api/v1/scripts/{id}/publish", { version }, { path: { id } });
+      await publishVersion(id, version, session.snapshot().version);
       session.hasPublished(version);
       void message.success(t("publishDone", { version: String(version) }));
+      return null;
     } catch (error) {
-      if (error instanceof ApiError) setRefused(error);
+      if (!(error instanceof ApiError)) throw error;
+      const met = session.meet(error);
+      if (met === null) return error;
+      setVersions(false);
+      if (met === "shown") setOvertaken(session.snapshot().version);
+      return null;
     }
   }
 
   async function publishLast() {
-    if (await session.flush()) await publish(session.snapshot().version);
+    setRefused(null);
+    if (await session.flush()) setRefused(await publish(session.snapshot().version));
   }
 
   function goTo(finding: ScriptFinding) {
@@ -117,12 +131,14 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     ready.view.dom.addEventListener("click", follow);
   }
 
-  const save = { state: now.state, error: now.error, flush: session.flush };
+  // What was typed and is not valid is not saved either.
+  const state = now.state === "saved" && now.waiting.length > 0 ? "unsaved" : now.state;
+  const save = { state, error: now.error, flush: session.flush };
   const theirs = now.conflict?.theirs ?? null;
   const actions = (
     <>
-      {/* The merge says itself why nothing was saved. */}
-      {theirs === null && <SaveState save={save} />}
+      {/* A conflict says itself why nothing was saved. */}
+      {now.conflict === null && <SaveState save={save} />}
       <Button icon={<UndoOutlined aria-hidden="true" />} aria-label={t("undo")} disabled={!now.canUndo} onClick={() => session.undo()} />
       <Button icon={<RedoOutlined aria-hidden="true" />} aria-label={t("redo")} disabled={!now.canRedo} onClick={() => session.redo()} />
       <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
@@ -158,7 +174,19 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
       actions={actions}
     >
       {refused !== null && <ErrorState error={refused} />}
-      <Notices session={session} now={now} />
+      {overtaken !== null && now.conflict === null && (
+        <Alert
+          className={styles["notice"] ?? ""}
+          type="warning"
+          showIcon
+          role="alert"
+          closable={{ onClose: () => setOvertaken(null) }}
+          title={t("overtaken", { version: String(overtaken) })}
+          description={t("overtakenHint")}
+        />
+      )}
+      {now.conflict !== null && theirs === null && <GoneScript name={name} session={session} text={now.text} />}
+      <Notices session={session} now={now} chosen={chosenId} onChoose={choose} />
       {now.conflict !== null && theirs !== null ? (
         <MergeView key={now.conflict.version} mine={now.text} theirs={theirs} base={session.base} onMerged={(text) => session.resolve(text)} />
       ) : (
@@ -205,16 +233,16 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
                 <EmptyState title={t("choosePart")} hint={t("choosePartHint")} />
               ) : (
                 <>
-                  {(fresh?.id !== chosen.id || fresh.text !== now.text) && (
-                    <Inline findings={findings.filter(({ path }) => belongsTo(path, chosen.id))} />
-                  )}
-                  <PartForm
-                    parsed={parsed}
-                    node={chosen}
-                    known={known}
-                    pending={pending}
-                    edit={(change, group) => session.change(change(session.text), group === "" ? null : group)}
-                  />
+                  <FindingList findings={otherFindings(chosen.id, findingsHere, shownKeys(chosen.kind, chosen.type))} />
+                  <PartFindings value={{ part: chosen.id, findings: findingsHere }}>
+                    <PartForm
+                      parsed={parsed}
+                      node={chosen}
+                      known={known}
+                      held={session}
+                      edit={(change, group) => session.change(change(session.text), group === "" ? null : group, unmoved)}
+                    />
+                  </PartFindings>
                 </>
               )}
             </section>
@@ -245,7 +273,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
           key={now.version}
           id={id}
           published={now.published}
-          onPublish={(version) => void publish(version)}
+          onPublish={publish}
           onTake={(text) => {
             session.change(text);
             setVersions(false);
@@ -265,23 +293,15 @@ function belongsTo(path: string, id: string): boolean {
   return !/\.(?:phases|steps|topics|actions)\[\d+\]/.test(path.slice(id.length));
 }
 
+/** A finding that names the part, with the path of the field that it stands in. */
+function inField(parsed: Parsed, node: OutlineNode, finding: ScriptFinding): ScriptFinding {
+  const field = finding.path === node.id ? fieldAt(parsed, node, finding.line, finding.column) : null;
+  return field === null ? finding : { ...finding, path: `${finding.path}.${field}` };
+}
+
 const partsOf = (nodes: ReturnType<typeof outlineOf>, findings: readonly ScriptFinding[]): ReadonlySet<string> =>
   new Set(
     flatten(nodes)
       .filter(({ id }) => findings.some(({ path, severity }) => severity === "error" && belongsTo(path, id)))
       .map(({ id }) => id),
   );
-
-/** Findings of the part whose form is shown. */
-function Inline({ findings }: { findings: readonly ScriptFinding[] }) {
-  if (findings.length === 0) return null;
-  return (
-    <ul style={{ margin: "0 0 12px", paddingLeft: 18 }}>
-      {findings.map(({ path, code, message, severity }) => (
-        <li key={`${path} ${code} ${message}`} className={styles[severity]}>
-          {message}
-        </li>
-      ))}
-    </ul>
-  );
-}

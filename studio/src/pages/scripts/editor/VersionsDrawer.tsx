@@ -1,7 +1,9 @@
 import { Button, Drawer, Select, Tag } from "antd";
 import { useState } from "react";
 import { api } from "../../../api/client.ts";
+import { ApiError } from "../../../api/errors.ts";
 import { useResource } from "../../../api/useResource.ts";
+import { ErrorState } from "../../../components/ErrorState.tsx";
 import { Content } from "../../../components/Page.tsx";
 import { VirtualList } from "../../../components/VirtualList.tsx";
 import { scripts } from "../../../i18n/texts/scripts.ts";
@@ -12,7 +14,8 @@ import styles from "./Editor.module.css";
 type VersionsDrawerProps = {
   id: string;
   published: number | null;
-  onPublish: (version: number) => void;
+  /** Publishes a version; the error when it was refused. */
+  onPublish: (version: number) => Promise<ApiError | null>;
   /** Takes the text of a version as a change of the script. */
   onTake: (text: string) => void;
   onClose: () => void;
@@ -26,19 +29,33 @@ export function VersionsDrawer({ id, published, onPublish, onTake, onClose }: Ve
   const versions = list.data ?? [];
   const [pair, setPair] = useState<{ from?: number; to?: number }>({});
   const to = pair.to ?? versions[0]?.version ?? 1;
-  const from = pair.from ?? Math.max(1, to - 1);
+  // Autosaves leave gaps in the numbers.
+  const from = pair.from ?? versions[versions.findIndex(({ version }) => version === to) + 1]?.version ?? to;
+  const [refused, setRefused] = useState<ApiError | null>(null);
   const diff = useResource(list.data === null ? null : `diff of ${id} ${from} ${to}`, (signal) =>
     api.get("/api/v1/scripts/{id}/diff", { path: { id }, query: { from, to }, signal }),
   );
   const options = versions.map(({ version }) => ({ value: version, label: t("versionOf", { version: String(version) }) }));
 
   async function take(version: number) {
-    const { data } = await api.get("/api/v1/scripts/{id}", { path: { id }, query: { version } });
-    onTake(data.yaml ?? "");
+    setRefused(null);
+    try {
+      const { data } = await api.get("/api/v1/scripts/{id}", { path: { id }, query: { version } });
+      onTake(data.yaml ?? "");
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setRefused(error);
+    }
+  }
+
+  async function publish(version: number) {
+    setRefused(null);
+    setRefused(await onPublish(version));
   }
 
   return (
     <Drawer open title={t("versions")} onClose={onClose} size={Math.min(720, window.innerWidth)}>
+      {refused !== null && <ErrorState error={refused} />}
       <Content loading={list.loading && list.data === null} error={list.error} onRetry={list.reload}>
         <VirtualList
           label={t("versions")}
@@ -61,7 +78,7 @@ export function VersionsDrawer({ id, published, onPublish, onTake, onClose }: Ve
                   <Button size="small" type="text" aria-label={t("takeVersion", { version: name })} onClick={() => void take(version.version)}>
                     {t("takeVersion", { version: name })}
                   </Button>
-                  <Button size="small" disabled={version.version === published} onClick={() => onPublish(version.version)}>
+                  <Button size="small" disabled={version.version === published} onClick={() => void publish(version.version)}>
                     {t("publishVersion", { version: name })}
                   </Button>
                 </span>

@@ -6,9 +6,9 @@ import { holdPlace } from "../store/kept.ts";
 import { ScriptSession, type ScriptSnapshot } from "../store/ScriptSession.ts";
 
 /** The session of an opened script, as long as its page is there. */
-export function useSession({ script, work, left }: OpenedScript): [ScriptSession, ScriptSnapshot] {
+export function useSession({ script, work, left, gone }: OpenedScript): [ScriptSession, ScriptSnapshot] {
   const [session] = useState(
-    () => new ScriptSession({ loaded: script, work, left, put: (text, version) => putDraft(script.id, text, version) }),
+    () => new ScriptSession({ loaded: script, work, left, gone, put: (...draft) => putDraft(script.id, ...draft) }),
   );
   const snapshot = useSyncExternalStore(session.subscribe, session.snapshot);
 

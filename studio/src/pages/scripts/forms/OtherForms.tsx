@@ -1,9 +1,11 @@
 import { Form, Input, InputNumber, Select, Switch } from "antd";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
-import { FormFrame } from "./FormFrame.tsx";
+import { ALIASES } from "../document/aliases.ts";
+import { Field, FormFrame } from "./FormFrame.tsx";
 import styles from "./Forms.module.css";
-import { type AskValues, type ClientValues, optionsOf, outputOf, subjectOf, type ThinkValues } from "./otherValues.ts";
+import { type AskValues, type ClientValues, optionsOf, subjectOf, type ThinkValues } from "./otherValues.ts";
+import { outputOf } from "./output.ts";
 import { roundsRules } from "./SayForm.tsx";
 import { type NodeFormProps, useNodeForm } from "./useNodeForm.ts";
 import { VariableText } from "./VariableText.tsx";
@@ -24,16 +26,16 @@ export function AskForm({ known, ...part }: NodeFormProps<AskValues> & WithVaria
   ];
   return (
     <FormFrame {...form} invalid={invalid}>
-      <Form.Item name="question" label={t("question")} rules={[{ required: true, whitespace: true, message: t("questionNeeded") }]}>
+      <Field name="question" keys={ALIASES.question} label={t("question")} rules={[{ required: true, whitespace: true, message: t("questionNeeded") }]}>
         <VariableText known={known} rows={4} />
-      </Form.Item>
+      </Field>
       <div className={styles["pair"]}>
-        <Form.Item name="variable" label={t("variable")}>
+        <Field name="variable" keys={ALIASES.answerVariable} label={t("variable")}>
           <Input />
-        </Form.Item>
-        <Form.Item name="answer" label={t("answerType")}>
+        </Field>
+        <Field name="answer" keys={["answer"]} label={t("answerType")}>
           <Select options={kinds} />
-        </Form.Item>
+        </Field>
       </div>
       {answer === "choice" && (
         <Form.Item
@@ -55,12 +57,12 @@ export function AskForm({ known, ...part }: NodeFormProps<AskValues> & WithVaria
         </div>
       )}
       <div className={styles["pair"]}>
-        <Form.Item name="max_rounds" label={t("rounds")} rules={roundsRules(t("roundsRange"))}>
+        <Field name="max_rounds" keys={["max_rounds"]} label={t("rounds")} rules={roundsRules(t("roundsRange"))}>
           <InputNumber className={styles["number"] ?? ""} step={1} />
-        </Form.Item>
-        <Form.Item name="required" label={t("required")} valuePropName="checked">
+        </Field>
+        <Field name="required" keys={["required"]} label={t("required")} valuePropName="checked">
           <Switch />
-        </Form.Item>
+        </Field>
       </div>
     </FormFrame>
   );
@@ -72,22 +74,23 @@ export function ThinkForm({ known, ...part }: NodeFormProps<ThinkValues> & WithV
   const { invalid, ...form } = useNodeForm(part);
   return (
     <FormFrame {...form} invalid={invalid}>
-      <Form.Item name="prompt" label={t("prompt")} rules={[{ required: true, whitespace: true, message: t("promptNeeded") }]}>
+      <Field name="prompt" keys={ALIASES.prompt} label={t("prompt")} rules={[{ required: true, whitespace: true, message: t("promptNeeded") }]}>
         <VariableText known={known} rows={6} />
-      </Form.Item>
-      <Form.Item
+      </Field>
+      <Field
         name="output"
+        keys={ALIASES.output}
         label={t("output")}
         rules={[{ validator: (_, value: string) => (outputOf(value) === null ? Promise.reject(new Error(t("outputWrong"))) : Promise.resolve()) }]}
       >
         <Input.TextArea rows={4} />
-      </Form.Item>
+      </Field>
     </FormFrame>
   );
 }
 
-/** The form of what a client does: a skill, a form, a picture. */
-export function ClientForm({ type, ...part }: NodeFormProps<ClientValues> & { type: string }) {
+/** The form of what a client does: a skill, a form, a picture. `plainFields`: the fields of a form are no more than names. */
+export function ClientForm({ type, plainFields, ...part }: NodeFormProps<ClientValues> & { type: string; plainFields: boolean }) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
   const subject = subjectOf(type);
@@ -101,9 +104,15 @@ export function ClientForm({ type, ...part }: NodeFormProps<ClientValues> & { ty
       <Form.Item name="title" label={t("formTitle")}>
         <Input />
       </Form.Item>
-      <Form.Item name="variable" label={t("variable")}>
+      {type === "show_form" && !plainFields && <p className={styles["note"]}>{t("fieldsInText")}</p>}
+      {type === "show_form" && plainFields && (
+        <Form.Item name="fields" label={t("formFields")}>
+          <Input.TextArea autoSize={{ minRows: 2, maxRows: 12 }} />
+        </Form.Item>
+      )}
+      <Field name="variable" keys={ALIASES.variable} label={t("variable")}>
         <Input />
-      </Form.Item>
+      </Field>
       <p className={styles["note"]}>{t("otherFields")}</p>
     </FormFrame>
   );

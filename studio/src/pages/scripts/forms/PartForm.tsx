@@ -9,17 +9,17 @@ import { type OutlineNode } from "../document/outline.ts";
 import { type Parsed } from "../document/parse.ts";
 import { declaredAt } from "../document/variables.ts";
 import styles from "./Forms.module.css";
-import { FormFrame } from "./FormFrame.tsx";
+import { Field, FormFrame, useFindingsOf } from "./FormFrame.tsx";
 import { AskForm, ClientForm, ThinkForm } from "./OtherForms.tsx";
-import { askValues, clientValues, thinkValues, writeAsk, writeClient, writeThink } from "./otherValues.ts";
+import { askValues, clientValues, formFields, thinkValues, writeAsk, writeClient, writeThink } from "./otherValues.ts";
 import { SayForm } from "./SayForm.tsx";
-import { type PendingForms, useNodeForm } from "./useNodeForm.ts";
+import { type HeldForms, useNodeForm } from "./useNodeForm.ts";
 
 export type PartFormProps = {
   parsed: Parsed;
   node: OutlineNode;
   known: readonly string[];
-  pending: PendingForms;
+  held: HeldForms;
   /** Takes a change of the text; `group` joins what is typed in one go. */
   edit: (change: (text: string) => string, group: string) => void;
 };
@@ -34,21 +34,26 @@ export function PartForm(props: PartFormProps) {
 
 const NAME_FIELD = { session: "session", phase: "phase", step: "topic", action: "type" } as const;
 
-function NamedForm({ parsed, node, pending, edit }: PartFormProps) {
+function NamedForm({ parsed, node, held, edit }: PartFormProps) {
   const t = useText(scripts);
   const values = { name: node.name };
   const { invalid, ...form } = useNodeForm({
-    name: `${node.id} name`,
+    part: { part: node.id, title: node.name, form: "name" },
     values,
-    pending,
+    held,
     write: ({ name }) => edit((text) => setField(text, node.path, NAME_FIELD[node.kind], name), `${node.id} name`),
   });
   return (
     <>
       <FormFrame {...form} invalid={invalid}>
-        <Form.Item name="name" label={t("name")} rules={[{ required: true, whitespace: true, message: t("nameNeeded") }]}>
+        <Field
+          name="name"
+          keys={[NAME_FIELD[node.kind]]}
+          label={t("name")}
+          rules={[{ required: true, whitespace: true, message: t("nameNeeded") }]}
+        >
           <Input />
-        </Form.Item>
+        </Field>
       </FormFrame>
       <Declared parsed={parsed} node={node} edit={edit} />
     </>
@@ -113,14 +118,14 @@ function ActionForm(props: PartFormProps) {
   return (
     <>
       <Form layout="vertical" component="div">
-        <Form.Item label={t("type")} htmlFor="action-type">
+        <Field keys={["type"]} label={t("type")} htmlFor="action-type">
           <Select
             id="action-type"
             value={type}
             options={options}
             onChange={(value: string) => edit((text) => setField(text, node.path, "type", value), "")}
           />
-        </Form.Item>
+        </Field>
       </Form>
       <TypedForm key={`${node.id} ${type}`} {...props} />
       <MoreForm key={node.id} {...props} />
@@ -128,10 +133,11 @@ function ActionForm(props: PartFormProps) {
   );
 }
 
-function TypedForm({ parsed, node, known, pending, edit }: PartFormProps) {
+function TypedForm({ parsed, node, known, held, edit }: PartFormProps) {
   const { path } = node;
   const type = node.type ?? "";
-  const common = { name: `${node.id} ${type}`, pending, known };
+  const part = { part: node.id, title: `${type} ${node.name}`.trim(), form: type };
+  const common = { part, held, known };
   const group = `${node.id} form`;
   switch (type) {
     case "ai_say":
@@ -149,9 +155,10 @@ function TypedForm({ parsed, node, known, pending, edit }: PartFormProps) {
     default:
       return (
         <ClientForm
-          name={common.name}
-          pending={pending}
+          part={part}
+          held={held}
           type={type}
+          plainFields={formFields(parsed, path) !== null}
           values={clientValues(parsed, path, type)}
           write={(values) => edit((text) => writeClient(text, path, type, values), group)}
         />
@@ -166,11 +173,11 @@ function MoreForm({ parsed, node, edit }: PartFormProps) {
   const labels = { condition: t("condition"), template: t("template"), action_id: t("actionId") };
   const hints = { condition: t("conditionHint"), template: null, action_id: null };
   return (
-    <details className={styles["fold"]}>
+    <details className={styles["fold"]} open={useFindingsOf(MORE).length > 0 || undefined}>
       <summary>{t("more")}</summary>
       <Form layout="vertical" component="div">
         {MORE.map((key) => (
-          <Form.Item key={key} label={labels[key]} htmlFor={`more-${key}`} extra={hints[key]}>
+          <Field key={key} keys={[key]} label={labels[key]} htmlFor={`more-${key}`} extra={hints[key]}>
             <Input
               id={`more-${key}`}
               value={textAt(parsed, [...node.path, key])}
@@ -178,7 +185,7 @@ function MoreForm({ parsed, node, edit }: PartFormProps) {
                 edit((text) => writeOptional(text, node.path, key, target.value, ["type"]), `${node.id} ${key}`)
               }
             />
-          </Form.Item>
+          </Field>
         ))}
       </Form>
     </details>

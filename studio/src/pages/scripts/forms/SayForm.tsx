@@ -1,8 +1,10 @@
-import { Collapse, Divider, Form, InputNumber, Switch } from "antd";
+import { Collapse, Divider, InputNumber, Switch } from "antd";
+import { useState } from "react";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { type SayValues } from "../document/actions.ts";
-import { FormFrame, hint } from "./FormFrame.tsx";
+import { ALIASES } from "../document/aliases.ts";
+import { Field, FormFrame, hint, useFindingsOf } from "./FormFrame.tsx";
 import styles from "./Forms.module.css";
 import { type NodeFormProps, useNodeForm } from "./useNodeForm.ts";
 import { VariableText } from "./VariableText.tsx";
@@ -11,26 +13,31 @@ import { VariableText } from "./VariableText.tsx";
 export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: readonly string[] }) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
+  const [unfolded, setUnfolded] = useState<readonly string[] | null>(null);
+  const isFaulty = useFindingsOf(["exit_criteria"]).length > 0;
   return (
     <FormFrame {...form} invalid={invalid}>
-      <Form.Item
+      <Field
         name="content"
+        keys={[...ALIASES.content, "ai_say"]}
         label={t("content")}
         tooltip={hint(t("contentHint"))}
         rules={[{ required: true, whitespace: true, message: t("contentNeeded") }]}
       >
         <VariableText known={known} rows={10} placeholder={t("contentPlace", { sample: `{${t("variableSample")}}` })} />
-      </Form.Item>
+      </Field>
       <Divider titlePlacement="start">{t("interaction")}</Divider>
-      <Form.Item name="require_acknowledgment" label={t("acknowledge")} tooltip={hint(t("acknowledgeHint"))} valuePropName="checked">
+      <Field name="require_acknowledgment" keys={["require_acknowledgment"]} label={t("acknowledge")} tooltip={hint(t("acknowledgeHint"))} valuePropName="checked">
         <Switch />
-      </Form.Item>
-      <Form.Item name="max_rounds" label={t("rounds")} tooltip={hint(t("roundsHint"))} rules={roundsRules(t("roundsRange"))}>
+      </Field>
+      <Field name="max_rounds" keys={["max_rounds"]} label={t("rounds")} tooltip={hint(t("roundsHint"))} rules={roundsRules(t("roundsRange"))}>
         <InputNumber className={styles["number"] ?? ""} step={1} />
-      </Form.Item>
+      </Field>
       <Divider titlePlacement="start">{t("exit")}</Divider>
       <Collapse
         className={styles["fold"] ?? ""}
+        activeKey={[...(unfolded ?? (isFaulty ? ["exit"] : []))]}
+        onChange={(keys) => setUnfolded(keys)}
         items={[
           {
             key: "exit",
@@ -38,8 +45,9 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
             forceRender: true,
             children: (
               <>
-                <Form.Item
+                <Field
                   name="understanding_threshold"
+                  keys={["exit_criteria.understanding_threshold"]}
                   label={t("threshold")}
                   tooltip={hint(t("thresholdHint"))}
                   rules={[{ required: true, type: "number", min: 0, max: 100, message: t("thresholdRange") }]}
@@ -50,10 +58,16 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
                     formatter={(value) => (value === undefined || value === "" ? "" : `${value}%`)}
                     parser={(shown) => Number((shown ?? "").replace("%", "").trim() || Number.NaN)}
                   />
-                </Form.Item>
-                <Form.Item name="has_questions" label={t("withQuestions")} tooltip={hint(t("withQuestionsHint"))} valuePropName="checked">
+                </Field>
+                <Field
+                  name="has_questions"
+                  keys={["exit_criteria.has_questions"]}
+                  label={t("withQuestions")}
+                  tooltip={hint(t("withQuestionsHint"))}
+                  valuePropName="checked"
+                >
                   <Switch />
-                </Form.Item>
+                </Field>
               </>
             ),
           },

@@ -14,10 +14,13 @@ type VariableTextProps = {
   known: readonly string[];
   rows?: number;
   placeholder?: string;
+  "aria-describedby"?: string;
+  "aria-invalid"?: boolean | "true" | "false";
+  "aria-required"?: boolean | "true" | "false";
 };
 
 /** A text that may have variables: they can be inserted, and those that nothing defines are marked. */
-export function VariableText({ id, value = "", onChange, known, rows = 4, placeholder }: VariableTextProps) {
+export function VariableText({ id, value = "", onChange, known, rows = 4, placeholder, ...aria }: VariableTextProps) {
   const t = useText(scripts);
   const area = useRef<TextAreaRef>(null);
   const used = usedIn(value, known);
@@ -51,6 +54,7 @@ export function VariableText({ id, value = "", onChange, known, rows = 4, placeh
   return (
     <>
       <Input.TextArea
+        {...aria}
         {...(id === undefined ? {} : { id })}
         ref={area}
         rows={rows}

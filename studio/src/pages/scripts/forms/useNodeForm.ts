@@ -1,17 +1,18 @@
 import { Form, type FormInstance } from "antd";
-import { useEffect, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { same } from "../document/actions.ts";
+import { type ScriptSession } from "../store/ScriptSession.ts";
+import { type WaitingForm, withTyped } from "../store/waiting.ts";
 
-/** Forms that are not valid, by part: they come back when the part is chosen again. */
-export type PendingForms = Map<string, unknown>;
+/** What keeps forms that are not valid: they come back when the part is chosen again. */
+export type HeldForms = Pick<ScriptSession, "waitingFor" | "hold" | "letGo">;
 
 export type NodeFormProps<T> = {
-  /** The part, and what kind of form it has. */
-  name: string;
+  part: Pick<WaitingForm, "title" | "form"> & { readonly part: string };
   /** What the script has. */
   values: T;
   write: (values: T) => void;
-  pending: PendingForms;
+  held: HeldForms;
 };
 
 type NodeForm<T> = {
@@ -23,45 +24,61 @@ type NodeForm<T> = {
 };
 
 /** A form over a part of a script: valid changes are written at once, others wait until they are. */
-export function useNodeForm<T extends object>({ name, values, write, pending }: NodeFormProps<T>): NodeForm<T> {
+export function useNodeForm<T extends object>({ part, values, write, held }: NodeFormProps<T>): NodeForm<T> {
   const [form] = Form.useForm<T>();
-  const [initialValues] = useState(() => (pending.get(name) as T | undefined) ?? values);
-  const [invalid, setInvalid] = useState<string | null>(null);
+  const waiting = held.waitingFor(part.part, part.form);
+  const [initialValues] = useState(() => (waiting === null ? values : withTyped(values, waiting)));
+  const [faults, setFaults] = useState<string | null>(null);
+  const checks = useRef(0);
   const key = JSON.stringify(values);
 
-  const check = (all: T, onValid: () => void) => {
-    pending.set(name, all);
-    // The field validates itself first; of two validations of a form the later one counts.
-    void Promise.resolve().then(() => form.validateFields()).then(
-      () => {
-        pending.delete(name);
-        setInvalid(null);
-        onValid();
-      },
-      (error: unknown) => {
-        const { errorFields = [] } = error as { errorFields?: { errors: string[] }[] };
-        const reasons = errorFields.flatMap(({ errors }) => errors);
-        if (reasons.length > 0) setInvalid(reasons.join(" "));
-      },
-    );
-  };
+  function check(base: T): void {
+    const typed = { ...(form.getFieldsValue(true) as T) };
+    checks.current += 1;
+    void reasonOf(form).then((reason) => {
+      checks.current -= 1;
+      // A later one has begun, with what was typed since.
+      if (checks.current > 0) return;
+      setFaults(reason);
+      if (reason !== null) {
+        held.hold({ ...part, values: typed as WaitingForm["values"], base: { ...base } as WaitingForm["base"] });
+        return;
+      }
+      write(typed);
+      const done = held.waitingFor(part.part, part.form);
+      if (done !== null) held.letGo(done);
+    });
+  }
 
-  useEffect(() => {
-    const waiting = pending.get(name) as T | undefined;
-    if (waiting !== undefined) {
-      form.validateFields().catch((error: unknown) => {
-        const { errorFields = [] } = error as { errorFields?: { errors: string[] }[] };
-        setInvalid(errorFields.flatMap(({ errors }) => errors).join(" ") || null);
-      });
-    } else if (!same(form.getFieldsValue(true), JSON.parse(key))) {
-      // The text, or undo, has changed the part.
-      form.setFieldsValue(JSON.parse(key) as Parameters<typeof form.setFieldsValue>[0]);
-    }
-  }, [form, key, name, pending]);
+  const settle = useEffectEvent(() => {
+    const present = form.getFieldsValue(true) as T;
+    const wanted = waiting === null ? values : withTyped(values, waiting);
+    // While it is checked, what was typed last is not in the script yet.
+    if (checks.current > 0) return;
+    if (!same(present, wanted)) form.setFieldsValue(wanted);
+    if (waiting !== null) check(values);
+  });
 
-  const onValuesChange = () => {
-    const all = form.getFieldsValue(true) as T;
-    check(all, () => write(all));
-  };
-  return { form, initialValues, onValuesChange, invalid };
+  const isWaiting = waiting !== null;
+  // The text, or undo, has changed the part; or what was typed has been given up.
+  useEffect(() => settle(), [key, part.part, isWaiting]);
+
+  const onValuesChange = () => check((waiting?.base as T | undefined) ?? values);
+  return { form, initialValues, onValuesChange, invalid: waiting === null ? null : faults };
+}
+
+/** Why a form is not valid; null when it is. */
+async function reasonOf(form: FormInstance): Promise<string | null> {
+  // The field validates itself first; of two validations of a form the later one counts.
+  await Promise.resolve();
+  try {
+    await form.validateFields();
+    return null;
+  } catch (error) {
+    const { errorFields = [], outOfDate } = error as { errorFields?: { errors: string[] }[]; outOfDate?: boolean };
+    const reasons = errorFields.flatMap(({ errors }) => errors);
+    if (reasons.length > 0) return reasons.join(" ");
+    if (outOfDate === true) return reasonOf(form);
+    throw error;
+  }
 }

@@ -2,6 +2,18 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../../api/errors.ts";
 import { KeptWork } from "./kept.ts";
 import { type LoadedScript, ScriptSession } from "./ScriptSession.ts";
+import { withTyped } from "./waiting.ts";
+
+const SCRIPT = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            actions:\n              - {type: ai_say, content: a}\n              - {type: ai_say, content: b}\n";
+const ACTIONS = "sessions[0].phases[0].steps[0].actions";
+
+const typed = (index: number) => ({
+  part: `${ACTIONS}[${index}]`,
+  title: "ai_say",
+  form: "ai_say",
+  base: { content: "b", max_rounds: 5 },
+  values: { content: "half an hour of typing", max_rounds: 21 },
+});
 
 /** A server with one script, which can be made to go away. */
 class Server {
@@ -9,14 +21,19 @@ class Server {
   version = 1;
   reachable = true;
   losesAnswers = false;
-  put = (text: string, version: number): Promise<number> => {
+  removed = false;
+  /** Whether the last write may take the place of the version before it. */
+  replaced = true;
+  put = (text: string, version: number, replaces = true): Promise<number> => {
     if (!this.reachable) return Promise.reject(new ApiError(0, { code: "unreachable" }));
+    if (this.removed) return Promise.reject(new ApiError(404, { code: "not_found" }));
     if (version !== this.version) {
       const present = { yaml: this.text, version: this.version };
       return Promise.reject(new ApiError(412, { code: "changed_meanwhile", present, sent: { yaml: text } }));
     }
     this.text = text;
     this.version += 1;
+    this.replaced = replaces;
     return this.losesAnswers ? Promise.reject(new ApiError(0, { code: "unreachable" })) : Promise.resolve(this.version);
   };
   get loaded(): LoadedScript {
@@ -78,6 +95,10 @@ describe("a script that is edited", () => {
     first.resolve("both\n");
     await vi.advanceTimersByTimeAsync(50);
     expect([server.text, first.snapshot().conflict, localStorage.length]).toEqual(["both\n", null, 0]);
+    expect(server.replaced).toBe(false);
+    first.change("further\n");
+    await first.flush();
+    expect(server.replaced).toBe(true);
   });
 
   it("is in conflict when it was put back and changed meanwhile", () => {
@@ -107,6 +128,45 @@ describe("a script that is edited", () => {
     expect([session.snapshot().kept, session.wouldLose]).toEqual([false, true]);
   });
 
+  it("is not given up when somebody else deletes it", async () => {
+    const session = open();
+    server.removed = true;
+    session.change("mine\n");
+    expect(await session.flush()).toBe(false);
+    expect(session.snapshot().conflict).toEqual({ theirs: null, version: 0 });
+    session.change("mine still\n");
+    await vi.advanceTimersByTimeAsync(50);
+    const work = new KeptWork(localStorage, "s", "again");
+    const [left] = work.left(new Set());
+    expect(left?.work).toMatchObject({ name: "s", text: "mine still\n" });
+    const again = new ScriptSession({ loaded: { ...server.loaded, text: left?.work.base ?? "" }, put: server.put, work, left, gone: true });
+    expect([again.text, again.snapshot().conflict?.theirs]).toEqual(["mine still\n", null]);
+    again.moveTo(new KeptWork(localStorage, "other", "p"), 1);
+    expect(localStorage.length).toBe(0);
+  });
+
+  it("shows what another saved when a publication is refused for it, and keeps what is unsaved beside it", () => {
+    const refusal = new ApiError(412, { code: "changed_meanwhile", present: { yaml: "theirs\n", version: 7 }, sent: { version: 1 } });
+    const session = open();
+    expect(session.meet(refusal)).toBe("shown");
+    expect([session.text, session.snapshot().version, session.snapshot().state]).toEqual(["theirs\n", 7, "saved"]);
+    session.undo();
+    expect(session.text).toBe("one\n");
+    expect(session.meet(new ApiError(412, { code: "changed_meanwhile", present: { yaml: "again\n", version: 8 } }))).toBe("conflict");
+    expect([session.text, session.snapshot().conflict]).toEqual(["one\n", { theirs: "again\n", version: 8 }]);
+    expect(session.meet(new ApiError(422, { code: "invalid_script" }))).toBeNull();
+  });
+
+  it("is saved once more when it went back to what it was during a write", async () => {
+    const session = open();
+    session.change("two\n");
+    const saved = session.flush();
+    session.change("one\n");
+    await saved;
+    await vi.advanceTimersByTimeAsync(50);
+    expect([server.text, session.snapshot().state]).toEqual(["one\n", "saved"]);
+  });
+
   it("undoes what was typed in one go at once", () => {
     const session = open();
     session.change("a\n", "text");
@@ -118,5 +178,83 @@ describe("a script that is edited", () => {
     expect([session.text, session.snapshot().canUndo]).toEqual(["one\n", false]);
     session.redo();
     expect(session.text).toBe("ab\n");
+  });
+});
+
+describe("a form that is not valid", () => {
+  beforeEach(() => {
+    server.text = SCRIPT;
+  });
+
+  it("is kept by the browser, and comes back with the script (S-095)", () => {
+    const session = open();
+    session.hold(typed(1));
+    expect(localStorage.length).toBe(1);
+    const again = open();
+    expect(again.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typed(1));
+    expect([again.text, again.snapshot().restoredFrom === null, again.snapshot().conflict]).toEqual([SCRIPT, false, null]);
+    again.letGo(again.snapshot().waiting[0] ?? typed(1));
+    expect(localStorage.length).toBe(0);
+  });
+
+  it("would be lost where the browser keeps nothing", () => {
+    const session = new ScriptSession({ loaded: server.loaded, put: server.put, work: new KeptWork(null, "s", "p") });
+    session.hold(typed(1));
+    expect(session.wouldLose).toBe(true);
+  });
+
+  it("follows its part through edits of the text, undo and what another saved (S-095)", () => {
+    const session = open();
+    session.hold(typed(1));
+    const above = SCRIPT.replace("              - {type: ai_say, content: a}\n", "");
+    session.change("sessions: [");
+    session.change(above);
+    expect(session.snapshot().waiting).toEqual([typed(0)]);
+    session.undo();
+    session.undo();
+    expect(session.snapshot().waiting).toEqual([typed(1)]);
+    session.meet(new ApiError(412, { code: "changed_meanwhile", present: { yaml: above, version: 2 } }));
+    expect(session.snapshot().waiting).toEqual([typed(0)]);
+  });
+
+  it("goes where its part is moved, also beside one that is the same", () => {
+    const session = open();
+    session.hold(typed(1));
+    session.change(session.text, null, (id) => (id === `${ACTIONS}[1]` ? `${ACTIONS}[0]` : id));
+    expect(session.snapshot().waiting).toEqual([typed(0)]);
+  });
+
+  it("has no place once its part is gone, or of another type, and is told all the same", () => {
+    const session = open();
+    session.hold(typed(0));
+    session.hold(typed(1));
+    session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"), null, (id) => id);
+    expect(session.snapshot().waiting.map(({ part }) => part)).toEqual([`${ACTIONS}[0]`, null]);
+    session.change(SCRIPT, null, () => null);
+    expect(session.snapshot().waiting.map(({ part, values }) => [part, values["max_rounds"]])).toEqual([[null, 21], [null, 21]]);
+    expect(open().snapshot().waiting).toHaveLength(2);
+  });
+
+  it("is kept when the rest of the script is saved", async () => {
+    const session = open();
+    session.hold(typed(1));
+    session.change(SCRIPT.replace("content: a", "content: other"));
+    await session.flush();
+    expect(localStorage.length).toBe(1);
+    server.text = SCRIPT.replace("content: a", "content: a third time");
+    server.version += 1;
+    const again = open();
+    expect([again.text, again.snapshot().conflict, again.snapshot().waiting]).toEqual([server.text, null, [typed(1)]]);
+    again.discardRestored();
+    expect([again.text, again.snapshot().waiting, localStorage.length]).toEqual([server.text, [], 0]);
+  });
+});
+
+it("what was typed goes before the script, and the script before what was not", () => {
+  const waiting = typed(1);
+  expect(withTyped({ content: "b", max_rounds: 7, has_questions: true }, { ...waiting, values: { ...waiting.values, max_rounds: 5 } })).toEqual({
+    content: "half an hour of typing",
+    max_rounds: 7,
+    has_questions: true,
   });
 });

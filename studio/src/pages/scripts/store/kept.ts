@@ -1,11 +1,19 @@
+import { type WaitingForm } from "./waiting.ts";
+
 /** Work that the server has not got yet, as the browser keeps it. */
 export type Kept = {
+  /** Name of the script. */
+  readonly name?: string;
   readonly text: string;
   /** The text that it began from, and its version. */
   readonly base: string;
   readonly version: number;
   /** Time in milliseconds. */
   readonly at: number;
+  /** Forms that were not valid. */
+  readonly forms?: readonly WaitingForm[];
+  /** The text that their paths are those of, where it is another one. */
+  readonly formsOf?: string;
 };
 
 type Storage = Pick<globalThis.Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
@@ -64,13 +72,23 @@ export class KeptWork {
 function read(stored: string | null): Kept | null {
   try {
     const value = JSON.parse(stored ?? "null") as Partial<Kept> | null;
-    const { text, base, version, at } = value ?? {};
-    return typeof text === "string" && typeof base === "string" && typeof version === "number" && typeof at === "number"
-      ? { text, base, version, at }
-      : null;
+    const { name, text, base, version, at, forms, formsOf } = value ?? {};
+    if (typeof text !== "string" || typeof base !== "string" || typeof version !== "number" || typeof at !== "number") return null;
+    return {
+      ...(typeof name === "string" ? { name } : {}),
+      ...{ text, base, version, at },
+      ...(Array.isArray(forms) ? { forms: (forms as unknown[]).filter(isWaitingForm) } : {}),
+      ...(typeof formsOf === "string" ? { formsOf } : {}),
+    };
   } catch {
     return null;
   }
+}
+
+function isWaitingForm(value: unknown): value is WaitingForm {
+  const { part, title, form, values, base } = (value ?? {}) as Partial<Record<keyof WaitingForm, unknown>>;
+  const isMap = (one: unknown) => typeof one === "object" && one !== null;
+  return (part === null || typeof part === "string") && typeof title === "string" && typeof form === "string" && isMap(values) && isMap(base);
 }
 
 /** The storage of the browser; null where it is switched off. */

@@ -164,7 +164,12 @@ export function ScriptTree({ nodes, chosen, faulty, actions }: ScriptTreeProps) 
               </span>
               <span className={styles["kind"]}>{node.kind === "action" ? node.type : t(node.kind)}</span>
               <span className={styles["name"]}>{node.name === "" ? t("unnamed") : node.name}</span>
-              {faulty.has(node.id) && <WarningOutlined className={styles["fault"] ?? ""} aria-hidden="true" />}
+              {faulty.has(node.id) && (
+                <span className={styles["fault"]} title={t("hasErrors")}>
+                  <WarningOutlined aria-hidden="true" />
+                  <span className="visually-hidden">{t("hasErrors")}</span>
+                </span>
+              )}
             </div>
           );
         })}
