@@ -9,7 +9,7 @@ let browser: Browser;
 let studio: Studio;
 
 before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
+  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ atOnce: true })]);
 });
 
 after(async () => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -15,6 +15,8 @@ export type ServerOptions = {
   env?: Readonly<Record<string, string>>;
   /** Recordings to answer with, instead of those that the product brings: a file below the repository's root. */
   replay?: string;
+  /** Whether to answer with the recordings that the product brings at once, and not at the pace of a model. */
+  atOnce?: boolean;
   /** Access key that the server is configured with. */
   key?: string;
 };
@@ -39,10 +41,20 @@ export class Studio {
     return studio;
   }
 
+  /** A file of the recordings that the product brings, of replies that were finished. */
+  #recordings(): string {
+    const file = join(this.#folder, "recordings.jsonl");
+    const lines = ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"].flatMap((dialect) =>
+      readFileSync(join(ROOT, `fixtures/recorded/${dialect}.jsonl`), "utf8").split("\n"),
+    );
+    writeFileSync(file, lines.filter((line) => /"finish_reason":\s*"stop"/.test(line)).join("\n"));
+    return file;
+  }
+
   /** Starts the server, after `stopServer` at the same address and with the same data. */
   async startServer(): Promise<void> {
-    const { args = [], env = {}, replay, key } = this.#options;
-    const upstream = replay === undefined ? "demo" : `replay=${join(ROOT, replay)}`;
+    const { args = [], env = {}, replay, atOnce = false, key } = this.#options;
+    const upstream = atOnce ? `replay=${this.#recordings()}` : replay === undefined ? "demo" : `replay=${join(ROOT, replay)}`;
     const listen = `127.0.0.1:${this.#port}`;
     const child = spawn(
       BINARY,
