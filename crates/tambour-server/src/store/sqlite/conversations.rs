@@ -22,9 +22,13 @@ impl Conversations for SqliteStore {
     }
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
-        let query = sqlx::query_as("select * from conversations where id = ?").bind(id);
-        let stored = query.fetch_optional(self.pool()).await?;
-        Ok(stored.or_else(|| self.shared.pending.conversation(id)))
+        const STORED: &str = "select * from conversations where id = ?";
+        let stored = sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?;
+        if let Some(known) = stored.or_else(|| self.shared.pending.conversation(id)) {
+            return Ok(Some(known));
+        }
+        // It may have gone from the journal's rows to the database between the two looks.
+        Ok(sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?)
     }
 
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {

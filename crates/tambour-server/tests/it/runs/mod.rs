@@ -108,6 +108,7 @@ suite! {
     runs_of_a_key_that_is_removed_end_and_are_written_no_more
     a_fork_has_what_stands_before_its_turn
     figures_are_added_up_and_come_with_the_end
+    a_conversation_is_there_from_its_first_message_on
 }
 
 /// Not a test: the process whose disk is slow.
@@ -349,6 +350,28 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
         assert_eq!(state, json!({"a": at}), "{id}");
     }
     assert_eq!(backend.requests().await, 20);
+}
+
+/// What a message opens is found while it goes from the journal to the database.
+async fn a_conversation_is_there_from_its_first_message_on<B: Backend>() {
+    let backend = B::open().await;
+    let store = backend.store();
+    let mut looking = Vec::new();
+    for at in 0..200 {
+        let id = format!("conv_{at}");
+        let row = MessageRow { conversation_id: id.clone(), ..row(&format!("msg_{at}")) };
+        let mut lease = begin(&*store, NewRun { row, opens: true, ..NewRun::default() }).await;
+        let store = store.clone();
+        looking.push(tokio::spawn(async move {
+            for look in 0..100 {
+                assert!(store.conversation(&id).await.unwrap().is_some(), "{id}, look {look}");
+            }
+        }));
+        assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+    }
+    for looks in looking {
+        looks.await.unwrap();
+    }
 }
 
 async fn a_crash_at_every_step_loses_and_repeats_nothing<B: Backend>() {

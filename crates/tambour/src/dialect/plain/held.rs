@@ -41,8 +41,12 @@ pub(super) struct Nested {
 }
 
 impl Nested {
-    /// Text of the reasoning.
-    pub(super) fn text(&mut self, text: &str) {
+    /// Text of the reasoning, which may hold a line break or does not.
+    #[inline]
+    pub(super) fn text(&mut self, text: &str, may_break: bool) {
+        if self.within && !may_break {
+            return;
+        }
         let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
         self.within = line.is_none() && self.within || !is_blank(&text[line.unwrap_or(0)..]);
     }
@@ -145,7 +149,7 @@ impl Reader {
         }
         let Some(found) = found else {
             held.text.push_str(raw);
-            held.nested.text(raw);
+            held.nested.text(raw, true);
             match held.is_word() {
                 Some(true) => self.is_mention(out),
                 Some(false) => self.give_up(out),
@@ -165,7 +169,7 @@ impl Reader {
                 held.last = Some((held.text.len(), raw.len()));
             }
             held.text.push_str(raw);
-            held.nested.text(raw);
+            held.nested.text(raw, true);
             return true;
         }
         if held.begun.is_some() && about::speaks(&held.text, true) == Some(true) {

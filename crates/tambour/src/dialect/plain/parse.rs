@@ -125,7 +125,7 @@ impl Reader {
     ) {
         match self.part {
             Part::Answer => self.answer.pass(text, signs, at, out),
-            _ => self.reason(text, out),
+            _ => self.reason_with(text, signs.is_none_or(|signs| signs.lines != 0), out),
         }
     }
 
@@ -298,8 +298,14 @@ impl Reader {
     }
 
     pub(super) fn reason(&mut self, text: &str, out: &mut dyn Output) {
+        self.reason_with(text, true, out);
+    }
+
+    /// The same, where it is known whether the text may hold a line break.
+    #[inline]
+    fn reason_with(&mut self, text: &str, may_break: bool, out: &mut dyn Output) {
         self.filled = self.filled || !is_blank(text);
-        self.nested.text(text);
+        self.nested.text(text, may_break);
         out.intent(Intent::PhaseText(text));
     }
 
