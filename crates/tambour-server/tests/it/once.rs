@@ -203,7 +203,7 @@ async fn every_operation_that_makes_something_takes_a_word() {
         let described = parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
         let makes = operation["responses"].get("201").is_some()
             || path == "/api/v1/messages"
-            || ["/regenerate", "/state/operations", "/input"].iter().any(|end| path.ends_with(end));
+            || ["/regenerate", "/state/operations", "/input", "/calls"].iter().any(|end| path.ends_with(end));
         assert_eq!(described, makes, "{path}");
         takes.extend(described.then_some(path));
     }
