@@ -49,32 +49,14 @@ impl Sum {
 
     /// Its fields behind those that say what it is of.
     fn shown(&self, of: &[(&str, Value)]) -> Value {
-        let ReplyCounts {
-            completed,
-            failed,
-            cancelled,
-            repaired,
-            replaced,
-            input_tokens,
-            output_tokens,
-            unpriced_tokens,
-            cost,
-        } = self.counts;
         let mut fields: Map<String, Value> =
             of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let counts = [
-            ("completed", completed),
-            ("failed", failed),
-            ("cancelled", cancelled),
-            ("repaired", repaired),
-            ("replaced", replaced),
-            ("input_tokens", input_tokens),
-            ("output_tokens", output_tokens),
-            ("unpriced_tokens", unpriced_tokens),
-        ];
-        fields.extend(counts.map(|(name, count)| (name.to_owned(), count.into())));
+        if let Value::Object(counts) = json!(self.counts) {
+            fields.extend(counts);
+        }
+        // It is counted in millionths.
         #[expect(clippy::cast_precision_loss)]
-        fields.insert("cost".to_owned(), (cost as f64 / 1e6).into());
+        fields.insert("cost".to_owned(), (self.counts.cost as f64 / 1e6).into());
         for (name, part) in [("first_text_ms", 0.5), ("first_text_p95_ms", 0.95)] {
             fields.insert(name.to_owned(), json!(self.first_texts.quantile(part)));
         }
