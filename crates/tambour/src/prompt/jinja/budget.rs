@@ -261,6 +261,7 @@ impl Scales<'_, '_, '_> {
                     return Ok(());
                 };
                 for (key, field) in pairs {
+                    text::check_key(&key)?;
                     self.add(&key, depth)?;
                     self.add(&field, depth)?;
                 }

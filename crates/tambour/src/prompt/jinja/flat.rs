@@ -8,6 +8,7 @@ use minijinja::{Error, ErrorKind, State};
 
 use super::budget::{SLOT, allocate, charge, stopped, too_large};
 use super::scope::Scope;
+use super::text::check_key;
 use super::{operators, values};
 
 /// Levels of a value that is set.
@@ -54,6 +55,7 @@ fn level(state: &State<'_, '_>, scope: Option<&Scope>, value: Value, depth: usiz
         let mut fields = Vec::new();
         for key in value.try_iter()? {
             part(state, scope)?;
+            check_key(&key)?;
             if let Some(text) = key.as_str() {
                 charge(state, 0, text.len() as u64)?;
             }

@@ -59,6 +59,7 @@ fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
         ValueKind::Map => {
             let mut map = serde_json::Map::new();
             for key in value.try_iter()? {
+                check_key(&key)?;
                 let field = below(&value.get_item(&key)?, depth)?;
                 map.insert(text(&key)?.into_owned(), field);
             }
@@ -66,6 +67,18 @@ fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
         }
         _ => values::own_text(value).unwrap_or_else(|| value.to_string()).into(),
     })
+}
+
+/// Refuses a list or a mapping as a key, as Jinja does. Its text within the text of another one would double with each level.
+pub(super) fn check_key(key: &Value) -> Result<(), Error> {
+    let is_container = matches!(key.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable);
+    if is_container && values::own_text(key).is_none() {
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "a list or a mapping cannot be the key of a mapping",
+        ));
+    }
+    Ok(())
 }
 
 /// The error of a value that is nested too deeply.

@@ -568,6 +568,23 @@ impl Seeded {
 }
 
 #[test]
+fn keys_are_no_containers() {
+    // Escaped within each other, their texts doubled with each level: a hundred took all memory there is.
+    let context = context();
+    for source in [
+        "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = {ns.x: ''} %}{% endfor %}{{ ns.x }}",
+        "{{ {{{{[1]: 1}: 1}: 1}: 1} }}",
+        "{{ {[1]: 1} | tojson }}",
+        "{{ [{{}: 1}] }}",
+    ] {
+        let error = bounded(&context, source).expect_err(source);
+        assert!(error.to_string().contains("cannot be the key"), "{error}: {source}");
+    }
+    let fine = "{{ {1: 'a', 'b': 2, 1.5: none} | length }}";
+    assert_eq!(bounded(&context, fine).expect("scalars are keys"), "3");
+}
+
+#[test]
 fn generated_templates_are_bounded() {
     let setting = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let (count, seed) = (setting("TEMPLATES").unwrap_or(150), setting("SEED").unwrap_or(27));
