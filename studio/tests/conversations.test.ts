@@ -1,21 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type Browser, type Page } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { type Page } from "playwright-core";
+import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
 import { makeQuest, PAYLOAD, QUEST, regenerate, stateOf } from "./support/quest.ts";
-import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ replay: QUEST })]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage({ replay: QUEST });
 
 /** Chooses an option of a list that is closed. */
 async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {

@@ -4,27 +4,18 @@ import { createServer } from "node:http";
 import { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { type Browser, type Page } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { type Page } from "playwright-core";
+import { assertAccessible, assertFits, withPage } from "./support/browser.ts";
 import { Proxy } from "./support/proxy.ts";
 import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
 const REPLIES = "studio/tests/replies/live.jsonl";
 /** What the recording `long` answers. */
 const WORDS = Array.from({ length: 160 }, (_, index) => `word${index + 1}`).join(" ");
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ replay: REPLIES })]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage({ replay: REPLIES });
 
 /** Names of the page, by language. */
 const NAMES = {

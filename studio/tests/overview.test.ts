@@ -1,21 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type Browser } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { assertAccessible, assertFits, withPage } from "./support/browser.ts";
 import { makeQuest, QUEST } from "./support/quest.ts";
-import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ replay: QUEST })]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage({ replay: QUEST });
 
 for (const language of ["en", "zh"] as const) {
   test(`figures are those of the replies, over the time that is chosen (${language})`, async () => {

@@ -1,22 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type Browser, type Page } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { type Page } from "playwright-core";
+import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
 import { dropFiles, importFixture, pngOf, roleplay } from "./support/files.ts";
 import { PAYLOAD } from "./support/quest.ts";
-import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage();
 
 const hacked = (page: Page): Promise<unknown> => page.evaluate(() => (window as { hacked?: unknown }).hacked);
 

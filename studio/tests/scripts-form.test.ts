@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { type Browser, type Page } from "playwright-core";
+import { test } from "node:test";
+import { type Page } from "playwright-core";
 import { parse } from "yaml";
-import { openBrowser, withPage } from "./support/browser.ts";
-import { Studio } from "./support/server.ts";
+import { withPage } from "./support/browser.ts";
+import { openStage } from "./support/stage.ts";
 
 const ABC = readFileSync(join(import.meta.dirname, "../../examples/abc-model/script.yaml"), "utf8");
 
@@ -19,17 +19,7 @@ type Example = {
   ];
 };
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage();
 
 const add = (page: Page, what: string) => page.getByRole("button", { name: what, exact: true }).click();
 

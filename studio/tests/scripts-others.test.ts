@@ -1,23 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { type Browser } from "playwright-core";
-import { assertAccessible, openBrowser, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { assertAccessible, withPage } from "./support/browser.ts";
 import { makeScript, openScript, SAY, savedAs, scriptOf, storedScript } from "./support/scripts.ts";
-import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage();
 
 const OTHERS = scriptOf(SAY.replace("Hello", "From somebody else"));
 

@@ -1,25 +1,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { type Browser } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { assertAccessible, assertFits, withPage } from "./support/browser.ts";
 import { makeScript, openScript, SAY, savedAs, scriptOf, type Shown, storedScript } from "./support/scripts.ts";
 import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
 const ABC = readFileSync(join(import.meta.dirname, "../../examples/abc-model/script.yaml"), "utf8");
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start()]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage();
 
 const make = (yaml: string, name = "ABC", server = studio) => makeScript(server, yaml, name);
 const stored = (id: string, server = studio) => storedScript(server, id);
@@ -111,7 +101,7 @@ for (const language of ["zh", "en"] as const) {
       await page.getByRole("button", { name: words.merge }).click();
       await savedAs(page, 3, words.draft);
       assert.match((await stored(id)).yaml, /content: From this tab\n/);
-      // What the other one wrote stays as a version, although both were saved by themselves.
+      // The other one's text stays as a version, although both were saved by themselves.
       const second = (await studio.request("GET", `/api/v1/scripts/${id}?version=2`)) as Shown;
       assert.match(second.yaml, /content: From the other tab\n/);
     });

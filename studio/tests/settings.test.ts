@@ -100,7 +100,7 @@ test("settings that somebody else changed are not overwritten", async () => {
       await page.getByText("Somebody else changed the settings meanwhile").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
-      // What was not touched is as they have it, and what was typed is saved when that has been seen.
+      // Untouched fields are as they have them, and typed ones are saved when that has been seen.
       await page.getByText("Folded", { exact: true }).waitFor({ state: "detached" });
       await page.getByText("Hidden", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Save" }).click();

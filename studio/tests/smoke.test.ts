@@ -1,21 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { type Browser } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
+import { test } from "node:test";
+import { assertAccessible, assertFits, settled, withPage } from "./support/browser.ts";
 import { allScreens, pathOf } from "./support/screens.ts";
 import { Studio } from "./support/server.ts";
+import { openStage } from "./support/stage.ts";
 
-let browser: Browser;
-let studio: Studio;
-
-before(async () => {
-  [browser, studio] = await Promise.all([openBrowser(), Studio.start({ atOnce: true })]);
-});
-
-after(async () => {
-  await browser.close();
-  await studio.stop();
-});
+const { browser, studio } = await openStage({ atOnce: true });
 
 /** Two looks that share nothing; the next screen has the other two. */
 const LOOKS = [

@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::drive::UpstreamSpending;
 use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
 
-/// How a reply ended, and what was done to it.
+/// End of a reply, with its repairs.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyEnd<'a> {
     /// `completed`, `failed` or `cancelled`.
     pub(crate) status: &'a str,
-    /// Whether another text is shown in its place, or it is kept as prose.
+    /// Set when another text is shown in its place, or it is kept as prose.
     pub(crate) replaced: bool,
     /// Time to its first text, in milliseconds.
     pub(crate) first_text_ms: Option<u64>,

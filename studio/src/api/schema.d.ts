@@ -2623,9 +2623,9 @@ export interface components {
             args?: {
                 [key: string]: unknown;
             };
-            /** @description Who calls, where the tool is for some callers only. */
+            /** @description Name of the caller, where the tool is for some callers only. */
             caller?: string | null;
-            /** @description Whether a person has agreed to this call, where the tool asks for that. */
+            /** @description Set when a person has agreed to this call, where the tool asks for that. */
             confirmed?: boolean;
         };
         Object: {

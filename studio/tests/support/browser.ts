@@ -69,7 +69,7 @@ export async function settled(page: Page): Promise<void> {
 
 /** Fails when axe finds something serious. */
 export async function assertAccessible(page: Page, exclude: readonly string[] = []): Promise<void> {
-  // What passes is not listed, which takes half of the time.
+  // Listing the rules that pass would take half of the time.
   let axe = new AxeBuilder({ page }).options({ resultTypes: ["violations"] });
   for (const selector of exclude) axe = axe.exclude(selector);
   const { violations } = await axe.analyze();

@@ -15,7 +15,7 @@ export type ServerOptions = {
   env?: Readonly<Record<string, string>>;
   /** Recordings to answer with, instead of those that the product brings: a file below the repository's root. */
   replay?: string;
-  /** Whether to answer with the recordings that the product brings at once, and not at the pace of a model. */
+  /** Answers with the recordings that the product brings at once, and not at the pace of a model. */
   atOnce?: boolean;
   /** Access key that the server is configured with. */
   key?: string;

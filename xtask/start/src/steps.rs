@@ -21,7 +21,7 @@ pub(crate) struct Beside {
     thread: JoinHandle<(anyhow::Result<Captured>, Duration)>,
 }
 
-/// Whether a command succeeded, and what it said.
+/// Success of a command, and its output.
 type Captured = (bool, Vec<u8>);
 
 impl Default for Steps {

@@ -1,4 +1,4 @@
-//! What the calls of a message used, by upstream.
+//! Tokens and cost of the calls of a message, by upstream.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Spending {
     pub(crate) calls: Vec<UpstreamSpending>,
 }
 
-/// What calls of one upstream used.
+/// Tokens and cost of calls of one upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamSpending {
     pub(crate) upstream: Arc<str>,

@@ -539,7 +539,7 @@ fn what(new: &NewInput) -> Result<Input, Problem> {
 }
 
 /// Counts a turn among what the caller has running, those that wait in the line of their dialogue too.
-fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
+pub(super) fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::count(&app.metrics.limited);
         let detail = "as many messages and turns of this key run as may; wait until one has ended";

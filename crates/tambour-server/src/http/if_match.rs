@@ -1,4 +1,4 @@
-//! What a write is based on: entity tags of things that two people may change, and `If-Match`.
+//! Bases of writes: entity tags of things that two people may change, and `If-Match`.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::AppendHeaders;

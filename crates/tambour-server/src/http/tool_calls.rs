@@ -15,6 +15,7 @@ use super::keys::Caller;
 use super::problem::{Problem, body};
 use super::tools::registered;
 use crate::app::App;
+use crate::aside::in_place;
 use crate::drive;
 use crate::ids;
 use crate::metrics::Metrics;
@@ -29,10 +30,10 @@ pub(crate) struct NewToolCall {
     #[serde(default)]
     #[schema(value_type = Object)]
     args: Value,
-    /// Who calls, where the tool is for some callers only.
+    /// Name of the caller, where the tool is for some callers only.
     #[serde(default)]
     caller: Option<String>,
-    /// Whether a person has agreed to this call, where the tool asks for that.
+    /// Set when a person has agreed to this call, where the tool asks for that.
     #[serde(default)]
     confirmed: bool,
 }
@@ -61,10 +62,13 @@ pub(super) async fn call(
         let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
+    // A webhook may take minutes: calls count among what the caller has running.
+    let running = super::dialogues::running(&app, &caller, &name)?;
     app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
     let call_id = ids::new("call");
     let work = app.clone();
     app.undisturbed(async move {
+        let _running = running;
         let loaded = work.loaded();
         let language = work.settings().texts().language;
         let began = Instant::now();
@@ -75,7 +79,12 @@ pub(super) async fn call(
             args: &args,
             caller: by.as_deref(),
         };
-        let answer = match drive::barred(&loaded, &offered, by.as_deref(), &args) {
+        let barred = {
+            // A check may take long: those of one owner take turns, and other tasks go on elsewhere.
+            let _turn = work.aside.turn(&caller.owner).await?;
+            in_place(|| drive::barred(&loaded, &offered, by.as_deref(), &args))
+        };
+        let answer = match barred {
             Some(trouble) => Err(trouble),
             None => {
                 Metrics::count(&work.metrics.tool_calls);

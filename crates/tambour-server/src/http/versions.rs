@@ -31,14 +31,14 @@ pub(super) struct Draft {
     /// Whether the version is only kept, and not published.
     #[serde(default)]
     draft: bool,
-    /// Whether an editor stores it by itself; only of a draft.
+    /// Set when an editor stores it by itself; only of a draft.
     #[serde(default)]
     autosave: bool,
 }
 
 impl Draft {
     /// # Errors
-    /// What is published is no autosave.
+    /// An autosave that is no draft.
     fn check(&self) -> Result<(), Problem> {
         if self.autosave && !self.draft {
             let detail = "`autosave` goes with `draft`: a version that is used at once is none";

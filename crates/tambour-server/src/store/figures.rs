@@ -84,7 +84,7 @@ pub struct RuleCount {
     pub rule: String,
     /// Its code.
     pub code: String,
-    /// How often it repaired something.
+    /// Number of its repairs.
     pub count: i64,
 }
 

@@ -76,7 +76,7 @@ pub struct Outcome {
     /// What it adds to the usage of its key; only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it adds to the figures of its upstreams; only on the way to the database.
+    /// Addition to the figures of its upstreams; only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figures>,
     /// Dialogue as a turn leaves it; only on the way to the database.

@@ -326,7 +326,7 @@ async fn autosaves_of_ten_minutes_are_one_version() {
     // The two that are there, whatever their numbers.
     let diff = server.get(&format!("{place}/diff")).await;
     assert_eq!((diff.status, &diff.json["to"]), (200, &json!(5)), "{}", diff.text);
-    // What was saved by hand or published stays, and so does what a write does not know.
+    // Versions that were saved by hand or published stay, and so does one that a write does not know.
     assert_eq!(put("draft=true", "by hand", Some(5)).await.json["version"], 6);
     assert_eq!(put(autosave, "e", Some(6)).await.json["version"], 7);
     let published = server.post(&format!("{place}/publish"), &json!({"version": 7})).await;

@@ -4,7 +4,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::mock::{Mock, Step, reply, whole};
+use crate::mock::{Gate, Mock, Step, reply, whole};
 use crate::server::Tambour;
 use crate::tool_kit::{Kit, all, answer, ask, english, gives, plan, results, schema, sound};
 
@@ -244,5 +244,20 @@ async fn a_call_that_is_sent_again_runs_once() {
     };
     let (first, again) = (call().await, call().await);
     assert_eq!((first.status, &first.json), (200, &again.json), "{}", first.text);
+    assert_eq!(kit.hook.calls().begun, 1);
+}
+
+#[tokio::test]
+async fn calls_count_among_what_runs() {
+    let gate = Gate::new();
+    let slow = [vec![Step::Wait(gate.clone())], whole(200, "application/json", "1")].concat();
+    let kit = Kit::with(vec![], vec![slow], |config| config.max_running = 1).await;
+    let body = json!({"args": {"userInput": "x"}});
+    let first = kit.server.begin("/api/v1/tools/lint/calls", &body).await;
+    kit.hook.until(|calls| calls.begun == 1).await;
+    let second = kit.server.post("/api/v1/tools/lint/calls", &body).await;
+    assert_eq!((second.status, second.problem()), (429, "too_many_running"), "{}", second.text);
+    gate.open();
+    assert!(first.text().await.contains("\"ok\":true"));
     assert_eq!(kit.hook.calls().begun, 1);
 }

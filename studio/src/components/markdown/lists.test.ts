@@ -7,7 +7,7 @@ import { allowedStyle, INLINE_TAGS } from "./sanitize.ts";
 const LIBRARY = join(import.meta.dirname, "../../../../crates/tambour");
 const source = (path: string) => readFileSync(join(LIBRARY, path), "utf8");
 
-/** What stands between two texts of a file. */
+/** The part of a file between two texts. */
 function between(text: string, start: string, end: string): string {
   const from = text.indexOf(start) + start.length;
   const to = text.indexOf(end, from);

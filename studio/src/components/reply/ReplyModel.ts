@@ -36,7 +36,7 @@ export class ReplyModel {
   readonly findings: Finding[] = [];
   readonly notices: EventData<"notice">[] = [];
   readonly #runs = new Map<string, ToolRun>();
-  /** Whether the last phase is a thought behind the beginning that may go on. */
+  /** Set while the last phase is a thought behind the beginning that may go on. */
   #thoughtOpen = false;
   summary = "";
   draft = "";

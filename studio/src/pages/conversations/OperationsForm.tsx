@@ -63,7 +63,7 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, etag, onDone }: F
       onDone();
     } catch (error) {
       void message.error(textOf(error));
-      // What is seen then is what the next try is based on.
+      // The next try is based on the state that is seen then.
       if (error instanceof ApiError && error.code === "changed_meanwhile") onDone();
     }
     setBusy(false);

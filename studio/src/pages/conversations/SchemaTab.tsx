@@ -42,7 +42,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
       state.reload();
     } catch (error) {
       void message.error(lineOf(error));
-      // What is seen then is what the next try is based on.
+      // The next try is based on the state that is seen then.
       if (error instanceof ApiError && error.code === "changed_meanwhile") state.reload();
     }
     setBusy(false);

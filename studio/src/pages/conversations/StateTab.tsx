@@ -89,7 +89,7 @@ export function StateTab({ id, data, points, at, onAt }: StateProps) {
   );
 }
 
-/** Where going back to undoes the next change: the newest update, or the beginning. Not known until all updates are loaded. */
+/** The point that an undo of the next change goes back to: the newest update, or the beginning. Not known until all updates are loaded. */
 function last({ updates }: ConversationData): string | null | undefined {
   if (updates.loading || updates.hasMore || updates.error !== null) return undefined;
   const update = updates.rows.at(-1);

@@ -1,7 +1,7 @@
 /** What the grouping reads of a message. */
 export type Sent = {
   readonly message_id: string;
-  /** Whether it counts: it is not superseded. */
+  /** Set when it counts: it is not superseded. */
   readonly current: boolean;
   /** The message in whose place it was made. */
   readonly in_place_of?: string;
@@ -31,7 +31,7 @@ export function turnsOf<M extends Sent>(messages: readonly M[]): Turn<M>[] {
     place?.swipes.at(-1)?.after.push(...messagesOf(later));
     turns.push({ swipes: [...(place?.swipes ?? []), version] });
   }
-  // What was superseded by a message that was deleted, and all that came after it.
+  // Messages that were superseded by a deleted one, and all that came after it.
   const gone = turns.flatMap(({ swipes }, index) => (isLive(swipes) ? [] : [index]));
   for (const index of gone.reverse()) {
     const before = turns[index - 1];

@@ -98,7 +98,7 @@ describe("calls of models", () => {
     const record = { ...base, prompt: [1], turns, attempts: [{ raw: "bad" }], metadata: { reasks: 1 } };
     const calls = callsOf(record as unknown as MessageRecord);
     expect(calls.map(({ request, gap }) => [request?.length ?? null, gap])).toEqual([[null, "turn"], [1, "turn"], [3, "turn"]]);
-    // What the model reads of its reply is what stands for it.
+    // The model reads the text that stands for its reply.
     expect(calls[2]?.request?.[1]).toEqual({ role: "assistant", content: "the call" });
   });
 

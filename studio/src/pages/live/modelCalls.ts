@@ -1,7 +1,7 @@
 import { type MessageRecord } from "./MessageRun.ts";
 
 /**
- * What the record lacks of a request: nothing; what the model was told of each discarded reply; all of it, since
+ * Parts of a request that the record lacks: nothing; what the model was told of each discarded reply; all of it, since
  * another upstream was asked; or in which turn of a tool loop replies were discarded.
  */
 export type Gap = "none" | "complaints" | "upstream" | "turn";
@@ -59,7 +59,7 @@ export function callsOf(record: MessageRecord): ModelCall[] {
     totalMs: timings.total_ms ?? null,
   };
   const base = { told: null, error: null, parameters: own ? parameters : null };
-  // Where no later reply was better, the one that was kept is among the attempts, and no call came behind them.
+  // A reply that was kept, since no later one was better, is among the attempts, and no call came behind them.
   const kept = inTheEnd.length > (record.metadata?.reasks ?? inTheEnd.length) && turns.length === 0;
   const reply = kept ? inTheEnd.findIndex(({ raw }) => raw === record.reply) : -1;
 

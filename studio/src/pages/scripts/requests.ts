@@ -25,7 +25,7 @@ export type OpenedScript = {
   readonly script: LoadedScript;
   readonly work: KeptWork;
   readonly left: { readonly place: string; readonly work: Kept } | undefined;
-  /** Whether the server has it no more: only the browser does. */
+  /** Set when the server has it no more: only the browser does. */
   readonly gone: boolean;
 };
 

@@ -33,7 +33,7 @@ impl ReplyFigures for SqliteStore {
         (from, to): (&str, &str),
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError> {
-        // What messages came to is there with their records.
+        // Figures of messages are there with their records.
         self.caught_up().await?;
         let query = sqlx::query_as(
             "select substr(hour, 1, ?4) as time, upstream, sum(completed) as completed, sum(failed) as failed, \

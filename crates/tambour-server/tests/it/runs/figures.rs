@@ -75,7 +75,7 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     let repairs = store.repairs(Some("owner"), days, 10).await.unwrap();
     assert_eq!(repairs.len(), 1);
     assert_eq!((repairs[0].code.as_str(), repairs[0].count), ("tag_unclosed", 8));
-    // Who takes over what another one had has both sums.
+    // An owner that takes over has both sums.
     store.hand_over("other", "owner").await.unwrap();
     assert_eq!(rows(store, Some("owner"), FigureStep::Day).await, by_day);
     assert!(rows(store, Some("other"), FigureStep::Day).await.is_empty());

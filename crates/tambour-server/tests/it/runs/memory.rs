@@ -1,5 +1,7 @@
 //! A store in memory, the interface and nothing more: what shows that the suite tests the interface, and that nothing of it is SQLite's.
 
+mod figures;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -11,9 +13,8 @@ use serde_json::Value;
 use tambour::state::Applied;
 use tambour_server::store::{
     Acquired, Admin, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueFilter, DialogueRow, Dialogues, FigureStep, Figures, FirstTexts, Kept, Key, Lease, Log, LogState,
-    MessageRow, Messages, NewRun, Once, Page, Repeat, Repeats, ReplyCounts, ReplyFigures, Retention,
-    RuleCount, RunEnd, RunKind, Sent, StepFigures, StoreError, Turn, Usage, Written,
+    DialogueFilter, DialogueRow, Dialogues, Figures, Kept, Key, Lease, Log, LogState, MessageRow, Messages,
+    NewRun, Once, Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Usage, Written,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -739,61 +740,6 @@ impl Admin for Memory {
         data.keys.retain(|key| key.id != id);
         Ok(data.keys.len() < many)
     }
-}
-
-#[async_trait]
-impl ReplyFigures for Memory {
-    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError> {
-        self.data().figures.extend_from_slice(more);
-        Ok(())
-    }
-
-    async fn figures(
-        &self,
-        owner: Option<&str>,
-        (from, to): (&str, &str),
-        step: FigureStep,
-    ) -> Result<Vec<StepFigures>, StoreError> {
-        let data = self.data();
-        let mut rows: BTreeMap<(String, String), StepFigures> = BTreeMap::new();
-        for one in data.figures.iter().filter(|one| counts(one, owner, (from, to))) {
-            let (time, upstream) = (one.hour[..step.prefix() as usize].to_owned(), one.upstream.clone());
-            let row = rows.entry((time.clone(), upstream.clone())).or_insert_with(|| StepFigures {
-                time,
-                upstream,
-                counts: ReplyCounts::default(),
-                first_texts: FirstTexts::default(),
-            });
-            row.counts.add(&one.counts);
-            one.first_text.into_iter().for_each(|bucket| row.first_texts.add(bucket, 1));
-        }
-        Ok(rows.into_values().collect())
-    }
-
-    async fn repairs(
-        &self,
-        owner: Option<&str>,
-        days: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<RuleCount>, StoreError> {
-        let data = self.data();
-        let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
-        for one in data.figures.iter().filter(|one| counts(one, owner, days)) {
-            for RuleCount { rule, code, count } in &one.repairs {
-                *sums.entry((rule.clone(), code.clone())).or_default() += count;
-            }
-        }
-        let sums = sums.into_iter().map(|((rule, code), count)| RuleCount { rule, code, count });
-        let mut sums: Vec<RuleCount> = sums.collect();
-        sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
-        sums.truncate(limit as usize);
-        Ok(sums)
-    }
-}
-
-/// Tells whether figures are of an owner and of days.
-fn counts(one: &Figures, owner: Option<&str>, (from, to): (&str, &str)) -> bool {
-    owner.is_none_or(|owner| one.owner == owner) && (from..=to).contains(&&one.hour[..10])
 }
 
 #[async_trait]

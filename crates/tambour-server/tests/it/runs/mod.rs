@@ -352,7 +352,7 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
     assert_eq!(backend.requests().await, 20);
 }
 
-/// What a message opens is found while it goes from the journal to the database.
+/// A conversation that a message opens is found while it goes from the journal to the database.
 async fn a_conversation_is_there_from_its_first_message_on<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();

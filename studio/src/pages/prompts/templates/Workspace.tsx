@@ -35,7 +35,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     kept !== null && kept.text !== loaded.text && kept.version !== loaded.version ? loaded : null,
   );
   const [saves, setSaves] = useState(0);
-  // What somebody else did, because of which nothing was published or removed.
+  // A change by somebody else, because of which nothing was published or removed.
   const [overtaken, setOvertaken] = useState<string | null>(null);
   const pieces = useMemo(() => piecesOf(text), [text]);
   const dirty = text !== base.text;

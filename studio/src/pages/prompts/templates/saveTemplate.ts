@@ -82,7 +82,7 @@ export async function saveTemplate(
   }
 }
 
-/** Whether a change was refused because somebody else has made one since. */
+/** Tells whether a change was refused because somebody else has made one since. */
 export const isOvertaken = (error: unknown): boolean => error instanceof ApiError && error.code === "changed_meanwhile";
 
 /** A template as it is now: nothing where somebody has removed it, and none is shipped. */

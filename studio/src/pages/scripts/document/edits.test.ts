@@ -134,7 +134,7 @@ function expectOutside(text: string, changed: string, from: number, to: number):
   expect(changed.endsWith(text.slice(to)), changed).toBe(true);
 }
 
-/** Whether a text is another one with something put in at one place. */
+/** Tells whether a text is another one with something put in at one place. */
 function isInsertion(text: string, longer: string): boolean {
   let start = 0;
   while (start < text.length && text[start] === longer[start]) start += 1;

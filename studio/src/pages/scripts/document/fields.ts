@@ -23,7 +23,7 @@ export function setField(
   return applyChange(text, change);
 }
 
-/** Whether a field has a value already, however it is written. */
+/** Tells whether a field has a value already, however it is written. */
 const isWritten = (node: Node | null, value: FieldValue): boolean => (isScalar(node) ? node.value === value : node === null && value === null);
 
 /** Changes the value of a field that is there: only its own characters. */

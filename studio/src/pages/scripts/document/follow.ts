@@ -92,7 +92,7 @@ function match(old: readonly Source[], now: readonly Source[], places: Map<strin
   }
 }
 
-/** What is written in a part, wherever it stands. */
+/** Text of a part, wherever it stands. */
 function sourceOf(parsed: Parsed, { path }: OutlineNode): string {
   const node = nodeAt(parsed, path);
   if (node === null) return "";

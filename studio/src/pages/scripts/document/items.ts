@@ -15,7 +15,7 @@ export function insertItem(text: string, path: Path, key: string, index: number,
   return isInBrackets(seq) ? insertInBrackets(text, seq, index, inline(item)) : text;
 }
 
-/** Whether each item begins on a line of its own. A list behind an explicit key does not: it is edited as text only. */
+/** Tells whether each item begins on a line of its own. A list behind an explicit key does not: it is edited as text only. */
 function isInLines(text: string, seq: YAMLSeq): boolean {
   const dashes = dashesOf(seq);
   return dashes.length > 0 && dashes.every((dash) => text.slice(lineStart(text, dash), dash).trim() === "");
@@ -171,7 +171,7 @@ export function moveItem(text: string, from: Spot, to: Spot): string {
     if (from.index === to.index) return text;
     return isInBrackets(source) ? moveInBrackets(text, source, from.index, to.index) : moveLines(text, source, from.index, to.index);
   }
-  // What is removed is found again by its path, which an insertion above it would shift.
+  // The removed part is found again by its path, which an insertion above it would shift.
   return removeItem(insertMoved(parsed, source, from, to), shifted(from, to), from.key, from.index);
 }
 

@@ -82,7 +82,7 @@ function nodeOf(parsed: Parsed, map: Node, path: Path, level: number): OutlineNo
   const name = values.find((value) => typeof value === "string" || typeof value === "number");
   const below = childrenOf(parsed, map, path, level + 1);
   const title = name === undefined ? "" : String(name);
-  // What stands in `config` is read by the server, and written by no form.
+  // Fields in `config` are read by the server, and written by no form.
   const older = [names[1] ?? "", ...(kind === "action" ? ["config"] : [])];
   const flat = isMap(map) && older.some((key) => pairOf(map, key) !== undefined);
   return {

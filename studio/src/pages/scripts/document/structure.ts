@@ -8,7 +8,7 @@ import { type Path } from "./text.ts";
 export type Restructured = {
   readonly text: string;
   readonly chosen: string | null;
-  /** Where the other parts are then. */
+  /** Places of the other parts then. */
   readonly follow: Follow;
 };
 

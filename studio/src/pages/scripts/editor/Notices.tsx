@@ -15,7 +15,7 @@ type NoticesProps = {
   onChoose: (part: string) => void;
 };
 
-/** What is to be known of unsaved work: put back from the browser, or not kept by it, or typed where it is not valid. */
+/** Notices about unsaved work: put back from the browser, or not kept by it, or typed where it is not valid. */
 export function Notices({ session, now, chosen, onChoose }: NoticesProps) {
   const t = useText(scripts);
   const shared = useText(common);

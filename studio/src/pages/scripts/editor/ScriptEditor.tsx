@@ -131,7 +131,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     ready.view.dom.addEventListener("click", follow);
   }
 
-  // What was typed and is not valid is not saved either.
+  // Typed values that are not valid are not saved either.
   const state = now.state === "saved" && now.waiting.length > 0 ? "unsaved" : now.state;
   const save = { state, error: now.error, flush: session.flush };
   const theirs = now.conflict?.theirs ?? null;

@@ -27,7 +27,7 @@ export const hint = (title: string) => ({ title, icon: <QuestionCircleOutlined a
 /** Findings of the part whose form is shown, and its path. */
 export const PartFindings = createContext<{ readonly part: string; readonly findings: readonly ScriptFinding[] }>({ part: "", findings: [] });
 
-/** Whether a finding is about one of the fields of a part, or about something in them. */
+/** Tells whether a finding is about one of the fields of a part, or about something in them. */
 const isAbout = ({ path }: ScriptFinding, part: string, keys: readonly string[]): boolean =>
   keys.some((key) => path === `${part}.${key}` || path.startsWith(`${part}.${key}.`) || path.startsWith(`${part}.${key}[`));
 

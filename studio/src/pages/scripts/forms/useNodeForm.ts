@@ -4,7 +4,7 @@ import { same } from "../document/actions.ts";
 import { type ScriptSession } from "../store/ScriptSession.ts";
 import { type WaitingForm, withTyped } from "../store/waiting.ts";
 
-/** What keeps forms that are not valid: they come back when the part is chosen again. */
+/** Keeper of forms that are not valid: they come back when the part is chosen again. */
 export type HeldForms = Pick<ScriptSession, "waitingFor" | "hold" | "letGo">;
 
 export type NodeFormProps<T> = {
@@ -67,7 +67,7 @@ export function useNodeForm<T extends object>({ part, values, write, held }: Nod
   return { form, initialValues, onValuesChange, invalid: waiting === null ? null : faults };
 }
 
-/** Why a form is not valid; null when it is. */
+/** Reason why a form is not valid; null when it is. */
 async function reasonOf(form: FormInstance): Promise<string | null> {
   // The field validates itself first; of two validations of a form the later one counts.
   await Promise.resolve();

@@ -22,7 +22,7 @@ class Server {
   reachable = true;
   losesAnswers = false;
   removed = false;
-  /** Whether the last write may take the place of the version before it. */
+  /** Set when the last write may take the place of the version before it. */
   replaced = true;
   put = (text: string, version: number, replaces = true): Promise<number> => {
     if (!this.reachable) return Promise.reject(new ApiError(0, { code: "unreachable" }));

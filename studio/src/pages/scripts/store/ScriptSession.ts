@@ -39,7 +39,7 @@ type Options = {
   work: KeptWork;
   /** Work of a page that is gone. */
   left?: { readonly place: string; readonly work: Kept } | undefined;
-  /** Whether the script is not there any more. */
+  /** Set when the script is not there any more. */
   gone?: boolean | undefined;
   delayMs?: number;
   now?: () => number;
@@ -61,7 +61,7 @@ export class ScriptSession {
   #conflict: Conflict | null = null;
   #restoredFrom: number | null = null;
   #kept = true;
-  /** Whether the last version is another's that was merged, and has to stay. */
+  /** Set when the last version is another's that was merged, and has to stay. */
   #isMerged = false;
   /** The text of the last write that had no answer. */
   #sent: string | null = null;
