@@ -4,9 +4,14 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// Benchmarks by the names of this command.
-const BENCHES: &[(&str, &str)] =
-    &[("lib", "stream"), ("stream", "stream"), ("json", "json"), ("state", "state"), ("prompt", "prompt")];
+/// Benchmarks by the names of this command, with their packages.
+const BENCHES: &[(&str, &str, &str)] = &[
+    ("lib", "tambour", "stream"),
+    ("stream", "tambour", "stream"),
+    ("json", "tambour", "json"),
+    ("state", "tambour", "state"),
+    ("prompt", "tambour-prompt", "prompt"),
+];
 
 /// Sizes between which instructions are counted, so that start-up does not count.
 const SIZES: [usize; 2] = [64 << 10, 256 << 10];
@@ -23,10 +28,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if name == "server" {
         return server(&options);
     }
-    let found = BENCHES.iter().find(|(known, _)| *known == name);
-    let names: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
-    let (_, bench) = found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
-    let mut command = cargo(&["bench", "--quiet", "-p", "tambour", "--bench", bench, "--"]);
+    let found = BENCHES.iter().find(|(known, ..)| *known == name);
+    let names: Vec<&str> = BENCHES.iter().map(|(name, ..)| *name).collect();
+    let (_, package, bench) = found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
+    let mut command = cargo(&["bench", "--quiet", "-p", package, "--bench", bench, "--"]);
     let status = command.args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");
     Ok(())

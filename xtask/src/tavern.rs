@@ -9,10 +9,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value, json};
-use tambour::prompt::card;
-use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour::prompt::lore::{Entry, Line, Scan, ScanSettings, Slots, Source, Timed, activate};
-use tambour::prompt::macros::migrate_foreign;
+use tambour_prompt::card;
+use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour_prompt::lore::{Entry, Line, Scan, ScanSettings, Slots, Source, Timed, activate};
+use tambour_prompt::macros::migrate_foreign;
 
 const FOLDER: &str = "tests/sillytavern";
 

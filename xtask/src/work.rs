@@ -46,6 +46,8 @@ const SOURCES: &[&str] = &[
     "Cargo.lock",
     "crates/tambour/Cargo.toml",
     "crates/tambour/src",
+    "crates/tambour-prompt/Cargo.toml",
+    "crates/tambour-prompt/src",
     "crates/tambour-fixtures",
     "xtask",
 ];

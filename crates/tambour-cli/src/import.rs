@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour::prompt::card::normal::normalise;
-use tambour::prompt::card::{Imported, Kind, import};
+use tambour_prompt::card::normal::normalise;
+use tambour_prompt::card::{Imported, Kind, import};
 
 use crate::prompt::prompt;
 use crate::{Outcome, input, output};

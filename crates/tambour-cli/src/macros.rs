@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour::prompt::macros::{Migrated, migrate};
+use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour_prompt::macros::{Migrated, migrate};
 
 use crate::input;
 use crate::{Outcome, output};

@@ -6,7 +6,7 @@ mod vars;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use tambour::prompt::jinja::{Budget, Engine};
+use tambour_prompt::jinja::{Budget, Engine};
 
 use crate::Outcome;
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
-use tambour::catalogue::{self, Listed};
 use tambour::finding::{Level, Rule};
+use tambour_prompt::catalogue::{self, Listed};
 
 use crate::{Outcome, output};
 

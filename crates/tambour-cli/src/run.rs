@@ -10,13 +10,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Map, Value, json};
-use tambour::dialogue::script_test::{Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn};
-use tambour::dialogue::{Call, Dialogue, Env, Reply, Settings, Status, Turn, Want};
 use tambour::event::{Extension, Failure, FinishReason};
 use tambour::options::{Language, Texts};
-use tambour::prompt::template::Files;
-use tambour::script::Script;
 use tambour::{End, Event, Finding, Options, Sink};
+use tambour_prompt::dialogue::script_test::{
+    Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
+};
+use tambour_prompt::dialogue::{Call, Dialogue, Env, Reply, Settings, Status, Turn, Want};
+use tambour_prompt::script::Script;
+use tambour_prompt::template::Files;
 use tambour_server::Config;
 use tambour_server::upstream::{Ask, Item, Message, Upstream};
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
-use tambour::dialogue::check::check_all;
 use tambour::limits::Limits;
 use tambour::options::Language;
-use tambour::prompt::template::Files;
-use tambour::script::{Problem, Script, load_in};
 use tambour::texts::counted;
+use tambour_prompt::dialogue::check::check_all;
+use tambour_prompt::script::{Problem, Script, load_in};
+use tambour_prompt::template::Files;
 
 use crate::{Outcome, input, output};
 

@@ -1,7 +1,6 @@
 //! The examples of rules, read as their tables say.
 
 use serde_json::{Map, Value, json};
-use tambour::catalogue::Listed;
 use tambour::finding::Report;
 use tambour::html::{Mode, sanitized};
 use tambour::options::Sensitive;
@@ -11,6 +10,7 @@ use tambour::repair::json::{find, strict};
 use tambour::span::Place;
 use tambour::state::Operation;
 use tambour::{Finding, Profile};
+use tambour_prompt::catalogue::Listed;
 
 use crate::fixture::{Fixture, of_line};
 use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judged};

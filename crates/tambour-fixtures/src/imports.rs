@@ -6,9 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour::prompt::card::{Imported, Kind, import, normal::normalise};
-use tambour::prompt::skein::{RenderOptions, Skein, from_book, from_card, from_preset};
 use tambour::yaml;
+use tambour_prompt::card::{Imported, Kind, import, normal::normalise};
+use tambour_prompt::skein::{RenderOptions, Skein, from_book, from_card, from_preset};
 
 use crate::random::Random;
 

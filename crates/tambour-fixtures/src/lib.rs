@@ -10,6 +10,7 @@ pub mod grammar;
 pub mod hostile;
 pub mod imports;
 mod keys;
+pub mod layers;
 pub mod listed;
 pub mod prompts;
 pub mod queue;

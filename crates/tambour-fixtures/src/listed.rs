@@ -3,9 +3,9 @@
 //! The severity follows from the rule's level, the repair and the profile; it stands at the end of the line where it is
 //! another one.
 
-use tambour::catalogue::{self, Listed};
 use tambour::finding::{Level, Rule};
 use tambour::{Event, Finding, Profile, Severity};
+use tambour_prompt::catalogue::{self, Listed};
 
 use crate::reading::{Reading, TRANSCRIPT};
 

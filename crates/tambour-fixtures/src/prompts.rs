@@ -1,9 +1,9 @@
 //! What the fuzz targets of the outbound half check: macros and templates, bytes in, a panic when something does not hold.
 
 use serde_json::{Value, json};
-use tambour::prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour::prompt::macros::{may_hold, migrate};
-use tambour::prompt::template::{Layer, Map, Template};
+use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour_prompt::macros::{may_hold, migrate};
+use tambour_prompt::template::{Layer, Map, Template};
 
 use crate::random::Random;
 

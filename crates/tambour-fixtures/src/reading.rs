@@ -1,12 +1,12 @@
 //! Reading one input under any cutting.
 
 use tambour::contract::{CheckOptions, Checker};
-use tambour::dialogue::check::check_all;
-use tambour::dialogue::{read_ask, read_think};
 use tambour::event::{Sink, push_joined};
-use tambour::prompt::template::Files;
-use tambour::script::{Problem, load};
 use tambour::{End, Event, Finding, Options, Pipeline};
+use tambour_prompt::dialogue::check::check_all;
+use tambour_prompt::dialogue::{read_ask, read_think};
+use tambour_prompt::script::{Problem, load};
+use tambour_prompt::template::Files;
 
 /// The "dialect" of transcripts, which the checker reads instead of a pipeline.
 pub const TRANSCRIPT: &str = "events";

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
-use tambour::prompt::lore::Timed;
 use tambour::texts::counted;
+use tambour_prompt::lore::Timed;
 
 use crate::app::App;
 use crate::drive::{self, Choice, Offer, Run};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tambour::prompt::template::Files;
+use tambour_prompt::template::Files;
 
 /// Templates of a folder, those below it included; a folder that is not there has none.
 ///

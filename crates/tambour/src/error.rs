@@ -104,18 +104,21 @@ impl Error {
     }
 
     /// A name that does not exist; `known` lists what does, the closest first.
-    pub(crate) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
+    #[doc(hidden)]
+    pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
         let message = format!("unknown {what} `{name}`; known: {}", listed(name, known));
         Error::new(ErrorKind::Unknown, message)
     }
 
     /// A value that is not allowed.
-    pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    #[doc(hidden)]
+    pub fn invalid(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid, message.into())
     }
 
     /// Text that should be JSON and is not.
-    pub(crate) fn json(what: &str, text: &str, cause: serde_json::Error) -> Error {
+    #[doc(hidden)]
+    pub fn json(what: &str, text: &str, cause: serde_json::Error) -> Error {
         let place = Location::of_line(text, cause.line(), cause.column());
         let mut error = Error::new(ErrorKind::Malformed, format!("{what} is not JSON: {cause}"));
         error.0.place = Some(place);
@@ -125,7 +128,8 @@ impl Error {
 
     /// Gives it a public code.
     #[must_use]
-    pub(crate) fn coded(mut self, code: &'static str) -> Error {
+    #[doc(hidden)]
+    pub fn coded(mut self, code: &'static str) -> Error {
         self.0.code = Some(code);
         self
     }
@@ -137,7 +141,8 @@ impl Error {
     }
 
     /// Text that is not of its form, with the place if it is known.
-    pub(crate) fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
+    #[doc(hidden)]
+    pub fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
         let mut error = Error::new(ErrorKind::Malformed, message.into());
         error.0.place = place;
         error

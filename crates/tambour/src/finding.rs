@@ -52,7 +52,6 @@ pub enum Profile {
 
 /// One entry of a rule table: a finding code and the specification rows behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Rule {
     /// Stable public code, such as `phase_id_not_increasing`.
     pub code: &'static str,
@@ -177,20 +176,23 @@ impl Report {
 }
 
 /// Writes a rule table: one constant per rule, and `RULES` with all of them in order.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! rules {
     ($($name:ident = $code:literal [$($row:literal),+] $level:ident $title:literal,
         $(with [$($with:expr),+],)? broken $broken:expr, correct $correct:expr;)+) => {
-        $(pub(crate) const $name: &crate::finding::Rule = &crate::finding::Rule {
+        $(pub(crate) const $name: &$crate::finding::Rule = &$crate::finding::Rule {
             code: $code,
             rows: &[$($row),+],
-            level: crate::finding::Level::$level,
+            level: $crate::finding::Level::$level,
             title: $title,
             with: &[$($($with),+)?],
             broken: $broken,
             correct: $correct,
         };)+
         /// The rules, in the order of the specification.
-        pub(crate) static RULES: &[&crate::finding::Rule] = &[$($name),+];
+        pub(crate) static RULES: &[&$crate::finding::Rule] = &[$($name),+];
     };
 }
-pub(crate) use rules;
+#[doc(hidden)]
+pub use crate::rules;

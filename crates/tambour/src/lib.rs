@@ -42,7 +42,6 @@
 pub mod catalogue;
 pub mod contract;
 pub mod dialect;
-pub mod dialogue;
 pub mod encode;
 pub mod error;
 pub mod event;
@@ -53,10 +52,8 @@ pub mod limits;
 pub mod options;
 pub mod pipeline;
 pub mod privacy;
-pub mod prompt;
 pub mod protocol;
 pub mod repair;
-pub mod script;
 pub mod settings;
 pub mod span;
 pub mod state;

@@ -380,7 +380,8 @@ fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
 }
 
 /// Whether two names of a structure mean one element: `think` and `thought` do.
-pub(crate) fn is_same(one: &str, other: &str) -> bool {
+#[doc(hidden)]
+pub fn is_same(one: &str, other: &str) -> bool {
     let thought = |name: &str| matches!(name, "think" | "thought");
     one == other || thought(one) && thought(other)
 }

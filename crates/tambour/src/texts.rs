@@ -7,6 +7,8 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 /// A text in the language that is wanted, filled in like `format!`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! bilingual {
     ($language:expr, $zh:literal, $en:literal) => {
         match $language {
@@ -21,7 +23,8 @@ macro_rules! bilingual {
         }
     };
 }
-pub(crate) use bilingual;
+#[doc(hidden)]
+pub use crate::bilingual;
 
 /// Language of the default texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ const LONGEST: Duration = Duration::from_secs(180);
 /// Nothing here runs for long: what is compiled is not made fast.
 const CONFIG: [&str; 3] = [
     "profile.dev.package.tambour.opt-level=0",
+    "profile.dev.package.tambour-prompt.opt-level=0",
     "profile.dev.package.tambour-fixtures.opt-level=0",
     "profile.dev.debug=0",
 ];

@@ -85,7 +85,9 @@ pub(super) fn pairs(rows: &[Row]) -> BTreeSet<Pair> {
             required,
         };
         let mut ruled: BTreeSet<&str> = BTreeSet::new();
-        for listed in tambour::catalogue::all().filter(|listed| listed.rule.rows.contains(&row.id.as_str())) {
+        for listed in
+            tambour_prompt::catalogue::all().filter(|listed| listed.rule.rows.contains(&row.id.as_str()))
+        {
             ruled.insert(listed.rule.code);
             pairs.insert(pair(listed.rule.code, Some(listed.owner), true));
         }
@@ -150,7 +152,7 @@ impl Proofs {
 
     /// Why a pair is not proven; `None` when it is.
     pub(super) fn doubt(&self, pair: &Pair) -> Option<String> {
-        if !tambour::catalogue::all().any(|listed| listed.rule.code == pair.code) {
+        if !tambour_prompt::catalogue::all().any(|listed| listed.rule.code == pair.code) {
             return Some("no rule table has the code".to_owned());
         }
         let of_code: Vec<&Shown> = self

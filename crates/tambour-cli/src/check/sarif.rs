@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use tambour::finding::Rule;
 use tambour::span::Place;
-use tambour::{Finding, Severity, catalogue};
+use tambour::{Finding, Severity};
+use tambour_prompt::catalogue;
 
 use super::{Checked, Count, End, Part, Report};
 

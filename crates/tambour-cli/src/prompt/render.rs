@@ -8,11 +8,11 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
-use tambour::prompt::card::{Imported, Kind, import};
-use tambour::prompt::jinja::{Context as Variables, Engine, Mode};
-use tambour::prompt::lore::Timed;
-use tambour::prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
-use tambour::prompt::tokens;
+use tambour_prompt::card::{Imported, Kind, import};
+use tambour_prompt::jinja::{Context as Variables, Engine, Mode};
+use tambour_prompt::lore::Timed;
+use tambour_prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
+use tambour_prompt::tokens;
 
 use crate::{Outcome, args, input, output};
 

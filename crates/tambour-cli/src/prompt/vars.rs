@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use tambour::prompt::template::{Listed, Source, check};
+use tambour_prompt::template::{Listed, Source, check};
 
 use crate::input;
 use crate::{Outcome, output};

@@ -2,9 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use tambour::dialogue::{Dialogue, Turn};
 use tambour::event::Extension;
 use tambour::options::Language;
+use tambour_prompt::dialogue::{Dialogue, Turn};
 
 use crate::output;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
-use tambour::dialogue::script_test::{Difference, ScriptTest, TestEnv};
 use tambour::options::Language;
 use tambour::texts::counted;
+use tambour_prompt::dialogue::script_test::{Difference, ScriptTest, TestEnv};
 
 use super::Args;
 use crate::check::escape;
@@ -107,7 +107,7 @@ fn verdict(
     args: &Args,
     path: &Path,
     test: &ScriptTest,
-    (templates, language): (&tambour::prompt::template::Files, Language),
+    (templates, language): (&tambour_prompt::template::Files, Language),
 ) -> Result<Verdict> {
     let file = match (&args.script, &test.script) {
         (Some(given), _) => given.clone(),

@@ -87,7 +87,7 @@ fn strict_json_mends_nothing() {
 fn rules_are_listed_and_explained() {
     let ran = run(&["rules"], "");
     assert_eq!(ran.code, Some(0));
-    for listed in tambour::catalogue::all() {
+    for listed in tambour_prompt::catalogue::all() {
         let of_it = |line: &str| {
             line.split_whitespace().next() == Some(listed.rule.code) && line.contains(listed.rule.title)
         };

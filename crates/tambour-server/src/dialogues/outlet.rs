@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::dialect::Intent;
-use tambour::dialogue::Turn;
 use tambour::event::{Event, EventKind, Extension, Failure, FinishReason, kind_of};
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 use tambour::span::Place;
 use tambour::{End, Finding, Options, Pipeline, Sink};
+use tambour_prompt::dialogue::Turn;
 
 use super::turn::CANCELLED;
 use crate::drive::interrupted;

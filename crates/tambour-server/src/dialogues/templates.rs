@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::metrics::counter::Counter;
 use sha2::{Digest, Sha256};
-use tambour::dialogue::Templates;
-use tambour::prompt::template::{Files, Template};
+use tambour_prompt::dialogue::Templates;
+use tambour_prompt::template::{Files, Template};
 
 use crate::app::App;
 use crate::http::problem::Problem;

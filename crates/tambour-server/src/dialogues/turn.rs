@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tambour::dialogue::{Call, CallKind, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
 use tambour::event::{Extension, Failure, FinishReason, Notice};
-use tambour::script::{Script, load};
 use tambour::texts::counted;
 use tambour::{End, Options};
+use tambour_prompt::dialogue::{Call, CallKind, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
+use tambour_prompt::script::{Script, load};
 
 use super::admission::Admission;
 use super::outlet::Outlet;

@@ -6,8 +6,10 @@ use std::ops::ControlFlow;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tambour::dialogue::script_test::{Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn};
-use tambour::dialogue::{Coverage, CoveredCall, Turn};
+use tambour_prompt::dialogue::script_test::{
+    Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
+};
+use tambour_prompt::dialogue::{Coverage, CoveredCall, Turn};
 
 use super::turn::Input;
 use crate::app::App;

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::dialogue::script_test::{ScriptTest, TestEnv};
-use tambour::dialogue::{Coverage, Dialogue};
-use tambour::script::load;
+use tambour_prompt::dialogue::script_test::{ScriptTest, TestEnv};
+use tambour_prompt::dialogue::{Coverage, Dialogue};
+use tambour_prompt::script::load;
 
 use super::dialogues::{listed, owned};
 use super::keys::Caller;

@@ -11,8 +11,8 @@ use axum::{Extension, Json};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::dialogue::{Dialogue, Status, Turn};
-use tambour::script::load;
+use tambour_prompt::dialogue::{Dialogue, Status, Turn};
+use tambour_prompt::script::load;
 use tokio::sync::oneshot;
 
 use super::events::{self, Reader, TurnEvents};

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour::prompt::card::{Imported, Kind, import};
+use tambour_prompt::card::{Imported, Kind, import};
 
 use super::cards::id_field;
 use super::keys::Caller;

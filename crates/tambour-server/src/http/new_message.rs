@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tambour::encode::Protocol;
 use tambour::options::Hold;
-use tambour::prompt::lore::Timed;
 use tambour::{Options, dialect};
+use tambour_prompt::lore::Timed;
 
 use self::prompt::{rendered, said, system};
 use super::foreign::JSON;

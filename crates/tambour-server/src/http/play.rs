@@ -7,10 +7,10 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::dialogue::{Line, Status, Turn};
 use tambour::event::{Collected, Event, Failure};
 use tambour::options::Language;
 use tambour::{End, Pipeline};
+use tambour_prompt::dialogue::{Line, Status, Turn};
 
 use super::dialogue_turns::covered;
 use super::dialogues::{one_turn, owned};

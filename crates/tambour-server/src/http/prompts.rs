@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tambour::prompt::lore::Timed;
-use tambour::prompt::macros::migrate;
+use tambour_prompt::lore::Timed;
+use tambour_prompt::macros::migrate;
 
 use super::keys::Caller;
 use super::problem::{Problem, body};

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::Path;
 use serde_json::{Value, json};
-use tambour::catalogue::{self, Listed};
+use tambour_prompt::catalogue::{self, Listed};
 
 use super::problem::Problem;
 

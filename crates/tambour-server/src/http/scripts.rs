@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::dialogue::check::check_all;
 use tambour::options::Language;
-use tambour::script::{Problem as Fault, load_in};
+use tambour_prompt::dialogue::check::check_all;
+use tambour_prompt::script::{Problem as Fault, load_in};
 
 use super::if_match::{Tag, tag};
 use super::keys::Caller;

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::prompt::template::{Layer, Template, builtin};
+use tambour_prompt::template::{Layer, Template, builtin};
 
 use super::if_match::{Tag, tag};
 use super::keys::Caller;

@@ -325,7 +325,7 @@ async fn tells_the_rules_that_findings_name() {
     let server = Tambour::with(&mock).await;
     let all = server.get("/api/v1/rules").await;
     let rules = all.json["data"].as_array().unwrap();
-    assert_eq!(rules.len(), tambour::catalogue::all().count());
+    assert_eq!(rules.len(), tambour_prompt::catalogue::all().count());
     assert!(rules.iter().all(|rule| rule.get("broken").is_none()));
     for id in ["final_missing", "t-009"] {
         let found = server.get(&format!("/api/v1/rules/{id}")).await.json;

@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 #[doc(hidden)]
 pub use action::{Action, Call, Plan, Update};
-pub(crate) use ai_say::{answers_have, flag, role, roles};
+#[doc(hidden)]
+pub use ai_say::{answers_have, flag, role, roles};
 #[doc(hidden)]
 pub use opening::{Begin, Needed, Opening, Shape, When};
 pub use thinkingml::escape_literals;

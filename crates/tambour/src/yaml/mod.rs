@@ -18,6 +18,7 @@
 mod read;
 mod write;
 
-pub(crate) use read::place;
+#[doc(hidden)]
+pub use read::place;
 pub use read::{YamlLimits, parse, parse_with, read};
 pub use write::{indented, print};

@@ -101,7 +101,7 @@ fn error(what: &str, text: &str, cause: &Cause) -> Error {
 }
 
 /// The place of a value in its text.
-pub(crate) fn place(text: &str, found: &serde_saphyr::Location) -> Location {
+pub fn place(text: &str, found: &serde_saphyr::Location) -> Location {
     let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Location::of_characters(text, at(found.line()), at(found.column()))
 }

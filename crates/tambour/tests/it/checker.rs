@@ -6,11 +6,11 @@ mod grammar;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tambour::catalogue;
 use tambour::contract::{CheckOptions, Checker, check_events, check_transcript, check_values};
 use tambour::event::{AsideKind, Event, Failure, Notice};
 use tambour::finding::{Finding, Profile, Severity};
 use tambour::options::Options;
+use tambour_prompt::catalogue;
 
 // Letters for events: the tests below write streams as words.
 //   s serp_summary   T thinking_start   P phase_start   d phase_delta   E thinking_end

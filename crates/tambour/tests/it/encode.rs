@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use tambour::contract::{CheckOptions, check_transcript};
 use tambour::encode::sse::Envelope;
 use tambour::encode::{Encoder as _, Entry, EntryKind, Native, Protocol, jsonl, jsonseq, legacy, sse};
+use tambour::event;
 use tambour::event::{AsideKind, Completed, Event, Failure, Notice};
 use tambour::finding::{Profile, Report};
 use tambour::span::Place;
-use tambour::{catalogue, event};
+use tambour_prompt::catalogue;
 
 /// One event of each kind.
 fn all() -> Vec<Event<'static>> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tambour::Finding;
-use tambour::catalogue::{self, Listed};
 use tambour_fixtures::example::findings;
+use tambour_prompt::catalogue::{self, Listed};
 
 fn shown(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.rule)).collect()

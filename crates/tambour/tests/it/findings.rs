@@ -109,7 +109,7 @@ fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
 
 #[test]
 fn a_finding_never_ends_before_it_begins() {
-    let rule = tambour::catalogue::find("not_utf8").next().expect("the code is public").rule;
+    let rule = tambour_prompt::catalogue::find("not_utf8").next().expect("the code is public").rule;
     let place = Place { offset: 7, line: 2, column: 3 };
     let finding = Report::new(rule, place, 5, "x").repaired("y").judge(Profile::Lenient);
     assert_eq!((finding.span.start, finding.span.end, finding.line, finding.column), (7, 7, 2, 3));
@@ -120,7 +120,7 @@ fn a_finding_never_ends_before_it_begins() {
 #[test]
 fn severity_follows_level_profile_and_repair() {
     let of_level = |level: Level| {
-        let mut rules = tambour::catalogue::all().map(|listed| listed.rule);
+        let mut rules = tambour_prompt::catalogue::all().map(|listed| listed.rule);
         rules.find(|rule| rule.level == level).expect("each level has a rule")
     };
     let severity = |level: Level, profile: Profile, repaired: bool| {

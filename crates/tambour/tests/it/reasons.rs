@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use tambour::Profile;
 use tambour::dialect::DIALECTS;
-use tambour::{Profile, catalogue};
 use tambour_fixtures::run::{case, completed, profile};
 use tambour_fixtures::{Cuts, folder, load, queue};
+use tambour_prompt::catalogue;
 
 /// A field of the metadata, its reason, and the dialect that the reply was read as.
 type Key = (String, String, String);

@@ -3,7 +3,8 @@
 use tambour::contract::examples;
 use tambour::dialect::DIALECTS;
 use tambour::verdict::Contract;
-use tambour::{Options, Profile, Severity, catalogue};
+use tambour::{Options, Profile, Severity};
+use tambour_prompt::catalogue;
 
 fn strict() -> Options {
     let mut options = Options::default();

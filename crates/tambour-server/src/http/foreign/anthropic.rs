@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, anthropic};
-use tambour::prompt::tokens::estimate;
+use tambour_prompt::tokens::estimate;
 
 use super::{Wanted, failed, stream, whole};
 use crate::app::App;

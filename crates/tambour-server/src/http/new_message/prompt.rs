@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tambour::prompt::lore::Timed;
 use tambour::{Options, dialect};
+use tambour_prompt::lore::Timed;
 
 use super::NewMessage;
 use crate::app::App;

@@ -3,7 +3,7 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
 use tambour::limits::Limits;
-use tambour::script::load;
+use tambour_prompt::script::load;
 
 /// Version, description and statements, oldest first.
 const MIGRATIONS: [(i64, &str, &str); 17] = [

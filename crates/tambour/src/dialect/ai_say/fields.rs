@@ -332,7 +332,7 @@ fn level(value: &Value) -> Option<(f64, bool)> {
 }
 
 /// A boolean, or one as a word; and whether it had the right type.
-pub(crate) fn flag(value: &Value) -> Option<(bool, bool)> {
+pub fn flag(value: &Value) -> Option<(bool, bool)> {
     match value {
         Value::Bool(flag) => Some((*flag, true)),
         Value::String(text) => match text.trim().to_lowercase().as_str() {

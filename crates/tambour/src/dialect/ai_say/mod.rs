@@ -34,8 +34,8 @@ use crate::finding::Report;
 use crate::options::Options;
 use crate::span::Place;
 
-pub(crate) use fields::flag;
-pub(crate) use options::{answers_have, role, roles};
+pub use fields::flag;
+pub use options::{answers_have, role, roles};
 
 /// The table entry.
 pub(super) const ENTRY: Entry = Entry {

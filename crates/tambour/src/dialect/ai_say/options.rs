@@ -32,12 +32,12 @@ pub(super) fn default_role(options: &Options) -> &'static str {
 }
 
 /// The key of the message.
-pub(crate) fn role(options: &Options) -> String {
+pub fn role(options: &Options) -> String {
     options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
 }
 
 /// Objects with these keys are answers too, at the top level.
-pub(crate) fn answers_have(options: &mut Options, keys: &'static [&'static str]) {
+pub fn answers_have(options: &mut Options, keys: &'static [&'static str]) {
     options.change(|own: &mut RoundOptions| own.keys = keys);
 }
 
@@ -47,7 +47,7 @@ pub(super) fn keys(options: &Options) -> &'static [&'static str] {
 }
 
 /// Keys under which the message is looked for, its own first: where none is given, those of all languages.
-pub(crate) fn roles(options: &Options) -> Vec<String> {
+pub fn roles(options: &Options) -> Vec<String> {
     match options.of::<RoundOptions>().role {
         Some(role) => vec![role],
         None => {

@@ -1,0 +1,125 @@
+//! Directions between the modules of a crate, as its `layers` test holds them.
+
+use std::path::Path;
+
+/// Words of what a pure library never does: files, sockets, clocks, environment, output, hidden state.
+pub const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::time",
+    "std::process",
+    "std::thread",
+    "tokio",
+    "println!",
+    "print!",
+    "dbg!",
+    "thread_local!",
+    "static mut",
+];
+
+/// Rules of one crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Layers {
+    /// Words that no source file has.
+    pub forbidden: &'static [&'static str],
+    /// Whether the first module below `src` may use the second one.
+    pub allowed: fn(&str, &str) -> bool,
+}
+
+impl Layers {
+    /// Complaints about all source files below `source`.
+    #[must_use]
+    pub fn check_all(&self, source: &Path) -> Vec<String> {
+        let files = crate::files(source, "rs").expect("the sources are readable");
+        let sources = files.iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"));
+        let checked = sources.flat_map(|path| {
+            let below = path.strip_prefix(source).expect("it was found there");
+            let below: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+            self.check(&below.join("/"), &std::fs::read_to_string(path).expect("a source file is text"))
+        });
+        checked.collect()
+    }
+
+    /// Complaints about one source file, `path` below `src`.
+    #[must_use]
+    pub fn check(&self, path: &str, source: &str) -> Vec<String> {
+        let modules: Vec<&str> =
+            path.trim_end_matches(".rs").split('/').filter(|name| *name != "mod").collect();
+        let own = modules[0];
+        let mut complaints = Vec::new();
+        // The tests of a module may use what they like; they come last in a file.
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            // Reading an address out of text is no networking.
+            let line = line.split("//").next().unwrap_or_default().replace("std::net::Ip", "");
+            for word in self.forbidden.iter().filter(|word| line.contains(**word)) {
+                complaints.push(format!("{path}:{}: `{word}`", number + 1));
+            }
+        }
+        for name in used(code, modules.len()) {
+            let module = name.chars().next().is_some_and(char::is_lowercase);
+            if module && own != name && own != "lib" && !(self.allowed)(own, &name) {
+                complaints.push(format!("{path}: `{own}` uses `{name}`"));
+            } else if !module && own != "lib" {
+                complaints.push(format!("{path}: `crate::{name}` hides the module it is from"));
+            }
+        }
+        complaints
+    }
+}
+
+/// Modules that the text of a `lib.rs` declares.
+pub fn modules(library: &str) -> impl Iterator<Item = &str> {
+    let declared = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+    declared.filter_map(|rest| rest.strip_suffix(';'))
+}
+
+/// Names directly below the crate that `code`, in a module of that depth, uses.
+fn used(code: &str, depth: usize) -> Vec<String> {
+    let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let up = "super::".repeat(depth);
+    let mut names = Vec::new();
+    for root in ["crate::", up.as_str()] {
+        for (at, _) in code.match_indices(root) {
+            if code[..at].ends_with([':', '$']) || code[..at].ends_with(char::is_alphanumeric) {
+                continue;
+            }
+            let rest = &code[at + root.len()..];
+            match rest.strip_prefix('{') {
+                Some(group) => names.extend(first_names(group)),
+                None => names.push(name(rest)),
+            }
+        }
+    }
+    names.retain(|name| !matches!(name.as_str(), "" | "super"));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn name(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// First segments of the paths in a `{...}` group.
+fn first_names(group: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut names = Vec::new();
+    let mut start = true;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => start = true,
+            c if start && !c.is_whitespace() => {
+                names.push(name(&group[at..]));
+                start = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}

@@ -1,0 +1,142 @@
+//! Lorebooks in six layouts.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use tambour::error::Result;
+
+use super::super::lore::Entry;
+use super::fields::{Fields, kind};
+use super::{decorator, entry};
+
+/// What a book says beside its entries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Book {
+    /// Name.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Newest messages that are read for its entries.
+    pub scan_depth: Option<u32>,
+    /// Tokens for its active entries.
+    pub token_budget: Option<u32>,
+    /// Whether entries are found in the text of others.
+    pub recursive_scanning: Option<bool>,
+    /// What programs keep with it, as it was.
+    pub extensions: Map<String, Value>,
+}
+
+/// How a book is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Sillytavern,
+    V3,
+    Embedded,
+    Novelai,
+    Agnai,
+    Risu,
+}
+
+impl Layout {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layout::Sillytavern => "sillytavern",
+            Layout::V3 => "lorebook_v3",
+            Layout::Embedded => "embedded",
+            Layout::Novelai => "novelai",
+            Layout::Agnai => "agnai",
+            Layout::Risu => "risu",
+        }
+    }
+}
+
+/// The layout of a book, if it is one.
+pub(super) fn layout(map: &Map<String, Value>) -> Option<Layout> {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
+    match map.get("entries") {
+        _ if text("spec").starts_with("chara_card") => None,
+        _ if text("spec").starts_with("lorebook") => Some(Layout::V3),
+        _ if map.contains_key("lorebookVersion") => Some(Layout::Novelai),
+        Some(_) if text("kind") == "memory" => Some(Layout::Agnai),
+        _ if text("type") == "risu" && map.contains_key("data") => Some(Layout::Risu),
+        Some(Value::Object(_)) => Some(Layout::Sillytavern),
+        Some(Value::Array(_)) => Some(Layout::Embedded),
+        _ => None,
+    }
+}
+
+/// A book and its entries.
+pub(super) type Whole = (Book, Vec<Entry>);
+
+/// Reads a book in that layout.
+pub(super) fn read(top: &Fields<'_>, layout: Layout) -> Result<Whole> {
+    let inner = match (layout, top.get("data")) {
+        (Layout::V3, Some(Value::Object(data))) => Some(data),
+        (Layout::V3, Some(other)) => return Err(top.wrong("data", "an object", other)),
+        (Layout::V3, None) => {
+            return Err(top.file.refuse("`data` is missing, in which a lorebook has its entries"));
+        }
+        _ => None,
+    };
+    let fields = inner.map_or(*top, |data| Fields::new(top.file, data, "data"));
+    let book = Book {
+        name: fields.text("name")?,
+        description: fields.text("description")?,
+        scan_depth: fields.count("scan_depth")?,
+        token_budget: fields.count("token_budget")?,
+        recursive_scanning: fields.flag("recursive_scanning")?,
+        extensions: fields.object("extensions")?.cloned().unwrap_or_default(),
+    };
+    Ok((book, entries(&fields, layout)?))
+}
+
+fn entries(fields: &Fields<'_>, layout: Layout) -> Result<Vec<Entry>> {
+    let key = if layout == Layout::Risu { "data" } else { "entries" };
+    let items: Vec<(String, &Value)> = match fields.get(key) {
+        None => return Err(fields.file.refuse(&format!("`{}` is missing", fields.name(key)))),
+        Some(Value::Array(items)) => {
+            items.iter().enumerate().map(|(at, item)| (format!("{key}[{at}]"), item)).collect()
+        }
+        Some(Value::Object(items)) => {
+            items.iter().map(|(name, item)| (format!("{key}.{name}"), item)).collect()
+        }
+        Some(other) => return Err(fields.wrong(key, "a list or an object of entries", other)),
+    };
+    if items.len() > fields.file.limits.entries {
+        let most = fields.file.limits.entries;
+        return Err(fields
+            .file
+            .refuse(&format!("a book of {} entries, at most {most} are read", items.len())));
+    }
+    let mut ids = HashSet::new();
+    let mut entries = Vec::with_capacity(items.len());
+    for (at, (name, item)) in items.into_iter().enumerate() {
+        let path = fields.name(&name);
+        let Value::Object(map) = item else {
+            return Err(fields.file.refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+        };
+        let own = Fields::new(fields.file, map, &path);
+        let mut entry = match layout {
+            Layout::Sillytavern => entry::sillytavern(&own)?,
+            Layout::V3 | Layout::Embedded => entry::embedded(&own)?,
+            Layout::Novelai => entry::novelai(&own)?,
+            Layout::Agnai => entry::agnai(&own)?,
+            Layout::Risu => entry::risu(&own)?,
+        };
+        decorator::apply(&mut entry, &own);
+        // What an entry did is remembered under its name, so that there is one of each.
+        if entry.id.is_empty() {
+            entry.id = at.to_string();
+        }
+        if !ids.insert(entry.id.clone()) {
+            own.file.warn(format!("`{path}` has the id {} of another entry", entry.id));
+            entry.id = format!("{}#{at}", entry.id);
+            ids.insert(entry.id.clone());
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}

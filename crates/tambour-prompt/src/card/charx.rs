@@ -1,0 +1,106 @@
+//! The card in a CHARX archive: `card.json` of a zip file, which may stand behind a picture. Only that file is unpacked.
+
+use std::collections::HashSet;
+
+use memchr::memmem;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use rawzip::{CompressionMethod, ZipArchive, ZipArchiveEntryWayfinder, ZipSliceArchive, ZipVerification};
+
+use tambour::error::Result;
+
+use super::File;
+
+/// The file of an archive that is the card.
+const CARD: &[u8] = b"card.json";
+
+/// The end of a zip file's directory.
+const END: &[u8] = b"PK\x05\x06";
+
+/// Bytes of the end of a directory and the comment behind it.
+const TAIL: usize = 22 + 65_536;
+
+/// Whether `bytes` are a zip file, or a JPEG with one behind it.
+pub(super) fn is(bytes: &[u8]) -> bool {
+    let behind = || memmem::rfind(&bytes[bytes.len().saturating_sub(TAIL)..], END).is_some();
+    bytes.starts_with(b"PK\x03\x04")
+        || bytes.starts_with(END)
+        || bytes.starts_with(&[0xff, 0xd8, 0xff]) && behind()
+}
+
+/// The JSON of the card.
+pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
+    let broken = |error: rawzip::Error| file.refuse(&format!("the archive is broken: {error}"));
+    let archive = ZipArchive::from_slice(bytes).map_err(broken)?;
+    let mut names = HashSet::new();
+    let (mut card, mut unpacked, mut others) = (None, 0_u64, 0_usize);
+    let mut entries = archive.entries();
+    while let Some(entry) = entries.next_entry().map_err(broken)? {
+        let name = entry.file_path().as_bytes().to_vec();
+        let shown = String::from_utf8_lossy(&name).into_owned();
+        if escapes(&name) {
+            return Err(file.refuse(&format!("the archive has a file with a path out of it: `{shown}`")));
+        }
+        if !name.is_ascii() {
+            file.warn(format!("the archive has a file with a name that is not ASCII: `{shown}`"));
+        }
+        unpacked = unpacked.saturating_add(entry.uncompressed_size_hint());
+        if unpacked > file.limits.unpacked {
+            return Err(
+                file.refuse(&format!("the archive unpacks to more than {} bytes", file.limits.unpacked))
+            );
+        }
+        if name == CARD {
+            card = Some((entry.wayfinder(), entry.compression_method(), entry.uncompressed_size_hint()));
+        } else {
+            others += usize::from(!entry.is_dir());
+        }
+        if !names.insert(name) {
+            return Err(file.refuse(&format!("the archive has two files `{shown}`")));
+        }
+        if names.len() > file.limits.files {
+            return Err(file.refuse(&format!("the archive has more than {} files", file.limits.files)));
+        }
+    }
+    let Some(card) = card else { return Err(file.refuse("the archive has no `card.json`")) };
+    if others > 0 {
+        file.warn(format!("{others} other files of the archive are not read"));
+    }
+    unpack(file, &archive, card)
+}
+
+fn unpack(
+    file: &File<'_>,
+    archive: &ZipSliceArchive<&[u8]>,
+    (at, method, size): (ZipArchiveEntryWayfinder, CompressionMethod, u64),
+) -> Result<Vec<u8>> {
+    let most = file.limits.text;
+    // No more is unpacked than the archive says.
+    let Some(told) = usize::try_from(size).ok().filter(|size| *size <= most) else {
+        return Err(file.refuse(&format!("`card.json` has {size} bytes, at most {most} are read")));
+    };
+    let entry = archive
+        .get_entry(at)
+        .map_err(|error| file.refuse(&format!("`card.json` cannot be read: {error}")))?;
+    let text = match method {
+        CompressionMethod::STORE => entry.data().to_vec(),
+        CompressionMethod::DEFLATE => decompress_to_vec_with_limit(entry.data(), told)
+            .map_err(|error| file.refuse(&format!("`card.json` cannot be unpacked: {error}")))?,
+        other => {
+            return Err(file.refuse(&format!("`card.json` is packed in a way that is not read: {other:?}")));
+        }
+    };
+    let is = ZipVerification { crc: crc32fast::hash(&text), uncompressed_size: text.len() as u64 };
+    entry
+        .claim_verifier()
+        .valid(is)
+        .map_err(|error| file.refuse(&format!("`card.json` is damaged: {error}")))?;
+    Ok(text)
+}
+
+/// Whether a path leads out of the archive: `..`, from the root, with a drive or a backslash, or with a NUL.
+fn escapes(name: &[u8]) -> bool {
+    name.first() == Some(&b'/')
+        || name.iter().any(|byte| matches!(byte, b'\\' | 0))
+        || name.get(1) == Some(&b':')
+        || name.split(|byte| *byte == b'/').any(|part| part == b"..")
+}

@@ -1,0 +1,244 @@
+//! What was imported, as V3 JSON: a card, or a lorebook file. Fields that are not known here come out as they came in.
+
+use serde_json::{Map, Value, json};
+
+use super::entry::{CAMEL, SNAKE};
+use super::{Imported, Kind};
+use crate::lore::Entry;
+
+/// Fields of a V1 card, which V3 has in `data`.
+const V1: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
+
+/// Fields of a SillyTavern entry that have one name here and there, in the extensions of a V3 entry.
+const SAME: [&str; 9] =
+    ["position", "depth", "role", "probability", "group", "sticky", "cooldown", "delay", "triggers"];
+
+/// Fields of entries of a layout that V3 has places for; the first is the text.
+fn placed(layout: &str) -> &'static [&'static str] {
+    match layout {
+        "sillytavern" => {
+            &["content", "key", "keysecondary", "comment", "disable", "order", "constant", "selective", "uid"]
+        }
+        "novelai" => &["text", "displayName", "keys", "enabled", "id"],
+        "agnai" => &["entry", "name", "keywords", "weight", "priority", "enabled"],
+        _ => &["content", "key", "secondkey", "comment", "insertorder", "selective", "id"],
+    }
+}
+
+impl Imported {
+    /// The card or the book as V3 JSON; a preset as it was. What the file said stays, in its place or in `extensions` under the name
+    /// of the program it is from.
+    #[must_use]
+    pub fn export(&self) -> Value {
+        match (self.kind, &self.source) {
+            (Kind::Card, Value::Object(source)) => self.card_file(source),
+            (Kind::Lorebook, Value::Object(source)) => {
+                let mut file = Map::new();
+                file.insert("spec".into(), "lorebook_v3".into());
+                let inner =
+                    source.get("data").and_then(Value::as_object).filter(|_| self.version == "lorebook_v3");
+                file.insert("data".into(), self.book(inner.unwrap_or(source), &self.version));
+                if inner.is_some() {
+                    keep(&mut file, source);
+                }
+                file.into()
+            }
+            _ => self.source.clone(),
+        }
+    }
+
+    fn card_file(&self, source: &Map<String, Value>) -> Value {
+        // One without `data` has its fields beside `spec`.
+        let flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
+        let mut data = match source.get("data") {
+            Some(Value::Object(data)) if self.version != "v1" => data.clone(),
+            _ if flat => {
+                let own = source
+                    .iter()
+                    .filter(|(key, _)| !matches!(key.as_str(), "spec" | "spec_version" | "data"));
+                own.map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
+            _ => V1.iter().filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone()))).collect(),
+        };
+        // What had another form than it should, in the form it should have.
+        let typed = serde_json::to_value(&self.card).unwrap_or_default();
+        let texts = [
+            "name",
+            "description",
+            "personality",
+            "scenario",
+            "first_mes",
+            "mes_example",
+            "creator_notes",
+            "system_prompt",
+            "post_history_instructions",
+            "creator",
+            "character_version",
+        ];
+        let lists = ["alternate_greetings", "tags", "group_only_greetings"];
+        for key in texts {
+            if !data.get(key).is_some_and(Value::is_string) {
+                data.insert(key.into(), typed.get(key).cloned().unwrap_or_else(|| "".into()));
+            }
+        }
+        for key in lists {
+            if !data.get(key).is_some_and(Value::is_array) {
+                data.insert(key.into(), typed.get(key).cloned().unwrap_or_else(|| json!([])));
+            }
+        }
+        if !data.get("extensions").is_some_and(Value::is_object) {
+            data.insert("extensions".into(), json!({}));
+        }
+        let book = match data.get("character_book") {
+            None | Some(Value::Null) => source.get("character_book"),
+            book => book,
+        };
+        if let Some(Value::Object(book)) = book {
+            let book = self.book(book, "embedded");
+            data.insert("character_book".into(), book);
+        }
+        let newer =
+            source.get("spec_version").filter(|_| self.version == "v3").filter(|said| said.is_string());
+        let mut file = Map::new();
+        file.insert("spec".into(), "chara_card_v3".into());
+        file.insert("spec_version".into(), newer.cloned().unwrap_or_else(|| "3.0".into()));
+        file.insert("data".into(), data.into());
+        for (key, value) in source {
+            let moved = flat || self.version == "v1" && V1.contains(&key.as_str());
+            if !moved && key != "character_book" {
+                file.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        file.into()
+    }
+
+    /// The book `source` in the V3 layout.
+    fn book(&self, source: &Map<String, Value>, layout: &str) -> Value {
+        let foreign = !matches!(layout, "embedded" | "lorebook_v3");
+        let key = if layout == "risu" { "data" } else { "entries" };
+        let items: Vec<&Value> = match source.get(key) {
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(Value::Object(items)) => items.values().collect(),
+            _ => Vec::new(),
+        };
+        let entries = items.iter().zip(&self.entries).map(|(item, entry)| match item {
+            Value::Object(item) if foreign => foreign_entry(item, entry, layout),
+            Value::Object(item) => own_entry(item, entry),
+            other => (*other).clone(),
+        });
+        let entries: Vec<Value> = entries.collect();
+        let mut book = Map::new();
+        if foreign {
+            let own =
+                ["name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions"];
+            for key in own {
+                if let Some(value) = source.get(key) {
+                    book.insert(key.into(), value.clone());
+                }
+            }
+            let rest = source.iter().filter(|(name, _)| !own.contains(&name.as_str()) && *name != key);
+            let rest: Map<String, Value> = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
+            put_extension(&mut book, layout, rest);
+        } else {
+            book.clone_from(source);
+        }
+        if !book.get("extensions").is_some_and(Value::is_object) {
+            book.insert("extensions".into(), json!({}));
+        }
+        book.insert("entries".into(), entries.into());
+        book.into()
+    }
+}
+
+/// An entry of the V3 layout, with the fields that it must have.
+fn own_entry(source: &Map<String, Value>, entry: &Entry) -> Value {
+    let mut out = source.clone();
+    let must = [
+        ("keys", json!(entry.keys)),
+        ("content", json!(entry.content)),
+        ("extensions", json!({})),
+        ("enabled", json!(entry.enabled)),
+        ("insertion_order", json!(entry.order)),
+        ("use_regex", json!(entry.regex)),
+    ];
+    for (key, value) in must {
+        if out.get(key).is_none_or(Value::is_null) || key == "keys" && !out[key].is_array() {
+            out.insert(key.into(), value);
+        }
+    }
+    out.into()
+}
+
+/// An entry of another layout in the V3 one.
+fn foreign_entry(source: &Map<String, Value>, entry: &Entry, layout: &str) -> Value {
+    let mut extensions = Map::new();
+    let mut rest = Map::new();
+    let (camel, snake) = (CAMEL.list(), SNAKE.list());
+    for (key, value) in source {
+        let renamed = camel.iter().position(|name| name == key).map(|at| snake[at]);
+        let same = SAME.contains(&key.as_str()).then_some(key.as_str());
+        match renamed.or(same).filter(|_| layout == "sillytavern") {
+            Some(name) => {
+                extensions.insert(name.to_owned(), value.clone());
+            }
+            None if placed(layout).contains(&key.as_str()) => {}
+            None => {
+                rest.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    if layout == "sillytavern"
+        && source.get("characterFilter").is_none_or(Value::is_null)
+        && entry.filter != Default::default()
+    {
+        let filter = &entry.filter;
+        let filter = json!({"names": filter.names, "tags": filter.tags, "isExclude": filter.exclude});
+        extensions.insert("character_filter".into(), filter);
+    }
+    if layout == "risu" {
+        extensions.insert("probability".into(), json!(entry.probability));
+        extensions.insert("useProbability".into(), true.into());
+    }
+    let content = source.get(placed(layout)[0]).and_then(Value::as_str);
+    let priority = source.get("priority").filter(|_| layout == "agnai").and_then(Value::as_f64);
+    let id = match layout {
+        "sillytavern" => source.get("uid").cloned(),
+        "agnai" => None,
+        _ => source.get("id").cloned(),
+    };
+    let mut out = Map::new();
+    let fields = [
+        ("keys", json!(entry.keys)),
+        ("content", json!(content.unwrap_or_default())),
+        ("extensions", Value::Null),
+        ("enabled", json!(entry.enabled)),
+        ("insertion_order", json!(entry.order)),
+        ("use_regex", json!(entry.regex)),
+        ("constant", json!(entry.constant)),
+        ("name", json!(entry.title)),
+        ("comment", json!(entry.title)),
+        ("selective", json!(entry.selective)),
+        ("secondary_keys", json!(entry.secondary_keys)),
+        ("priority", json!(priority.map_or(0, |priority| priority.round() as i64))),
+        ("id", id.filter(|id| id.is_number() || id.is_string()).unwrap_or_else(|| json!(entry.id))),
+    ];
+    out.extend(fields.map(|(key, value)| (key.to_owned(), value)));
+    out.insert("extensions".into(), extensions.into());
+    put_extension(&mut out, layout, rest);
+    out.into()
+}
+
+/// Puts what has no place of its own under `extensions.NAME`.
+fn put_extension(out: &mut Map<String, Value>, name: &str, rest: Map<String, Value>) {
+    let extensions = out.entry("extensions").or_insert_with(|| json!({}));
+    if let (false, Value::Object(extensions)) = (rest.is_empty(), extensions) {
+        extensions.insert(name.to_owned(), rest.into());
+    }
+}
+
+/// The fields of `source` that `out` does not have.
+fn keep(out: &mut Map<String, Value>, source: &Map<String, Value>) {
+    for (key, value) in source {
+        out.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+}

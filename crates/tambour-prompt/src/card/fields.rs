@@ -1,0 +1,225 @@
+//! Fields of a JSON object, with their names in errors: `data.character_book.entries[3].keys`.
+
+use serde_json::{Map, Value};
+
+use tambour::error::{Error, Result};
+
+use super::File;
+
+/// Warnings, up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    pub(super) list: Vec<String>,
+    pub(super) more: usize,
+}
+
+/// An object of a file. Absent and `null` are the same.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) file: &'a File<'a>,
+    pub(super) map: &'a Map<String, Value>,
+    path: &'a str,
+}
+
+/// What a value is, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(file: &'a File<'a>, map: &'a Map<String, Value>, path: &'a str) -> Fields<'a> {
+        Fields { file, map, path }
+    }
+
+    /// The name of a field in messages.
+    pub(super) fn name(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    pub(super) fn wrong(&self, key: &str, expected: &str, value: &Value) -> Error {
+        self.file.refuse(&format!("`{}` should be {expected}, it is {}", self.name(key), kind(value)))
+    }
+
+    pub(super) fn warn(&self, key: &str, what: &str) {
+        self.file.warn(format!("`{}` {what}", self.name(key)));
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key).filter(|value| !value.is_null())
+    }
+
+    /// The first of those that is there.
+    pub(super) fn first(&self, keys: &[&'static str]) -> Option<&'static str> {
+        keys.iter().copied().find(|key| self.get(key).is_some())
+    }
+
+    /// Text; empty if absent.
+    pub(super) fn text(&self, key: &str) -> Result<String> {
+        match self.get(key) {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => Err(self.wrong(key, "text", other)),
+        }
+    }
+
+    /// Text that may be written as a number, such as a version.
+    pub(super) fn label(&self, key: &str) -> Result<String> {
+        match self.get(key) {
+            Some(Value::Number(number)) => {
+                self.warn(key, "is a number and was taken as text");
+                Ok(number.to_string())
+            }
+            _ => self.text(key),
+        }
+    }
+
+    /// A list of texts. One text alone is a list of one; items that are empty stay.
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<String>> {
+        match self.get(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| match item {
+                    Value::String(text) => Ok(text.clone()),
+                    Value::Number(number) => Ok(number.to_string()),
+                    other => Err(self.wrong(&format!("{key}[{at}]"), "text", other)),
+                })
+                .collect(),
+            Some(Value::String(text)) => {
+                self.warn(key, "is text and was taken as a list of one");
+                Ok(if text.is_empty() { Vec::new() } else { vec![text.clone()] })
+            }
+            Some(other) => Err(self.wrong(key, "a list of texts", other)),
+        }
+    }
+
+    /// Texts of a list, or of a text with commas.
+    pub(super) fn listed(&self, key: &str) -> Result<Vec<String>> {
+        match self.get(key) {
+            Some(Value::String(text)) => Ok(split(text)),
+            _ => self.texts(key),
+        }
+    }
+
+    /// Keys of an entry: texts, or one text with commas, with a warning.
+    pub(super) fn keys(&self, key: &str) -> Result<Vec<String>> {
+        match self.get(key) {
+            Some(Value::String(text)) => {
+                let keys = split_keys(text);
+                if !keys.is_empty() {
+                    self.warn(
+                        key,
+                        &format!("is one text and was taken as a list of {}, divided at commas", keys.len()),
+                    );
+                }
+                Ok(keys)
+            }
+            _ => self.texts(key),
+        }
+    }
+
+    /// A number; text that is one counts, with a warning.
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(number.as_f64()),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::String(text)) => match text.trim().parse::<f64>() {
+                Ok(number) if number.is_finite() => {
+                    self.warn(key, "is text and was taken as a number");
+                    Ok(Some(number))
+                }
+                _ => {
+                    Err(self.file.refuse(&format!("`{}` should be a number, it is `{text}`", self.name(key))))
+                }
+            },
+            Some(other) => Err(self.wrong(key, "a number", other)),
+        }
+    }
+
+    /// A whole number of at least 0.
+    pub(super) fn count(&self, key: &str) -> Result<Option<u32>> {
+        let number = self.number(key)?;
+        Ok(number.map(|number| {
+            let whole = number.round().clamp(0.0, f64::from(u32::MAX));
+            if whole != number {
+                self.warn(key, &format!("is {number} and was taken as {whole}"));
+            }
+            whole as u32
+        }))
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&self, key: &str) -> Result<Option<i64>> {
+        Ok(self.number(key)?.map(|number| number.round() as i64))
+    }
+
+    /// `true` or `false`; 0 and 1 count.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(Value::Number(number)) => Ok(Some(number.as_f64() != Some(0.0))),
+            Some(other) => Err(self.wrong(key, "true or false", other)),
+        }
+    }
+
+    /// An object.
+    pub(super) fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(map)),
+            // Programs that know no maps write an empty list.
+            Some(Value::Array(items)) if items.is_empty() => Ok(None),
+            Some(other) => Err(self.wrong(key, "an object", other)),
+        }
+    }
+
+    /// A list.
+    pub(super) fn list(&self, key: &str) -> Result<&'a [Value]> {
+        match self.get(key) {
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(other) => Err(self.wrong(key, "a list", other)),
+        }
+    }
+}
+
+/// As [`split`]; a comma in a regular expression divides nothing.
+pub(super) fn split_keys(text: &str) -> Vec<String> {
+    let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
+    let mut take = |key: &str| {
+        if !key.trim().is_empty() {
+            keys.push(key.trim().to_owned());
+        }
+    };
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '/' if pattern => pattern = false,
+            // One that is not closed is text.
+            '/' if text[start..at].trim().is_empty() => pattern = text[at + 1..].contains('/'),
+            ',' | '，' if !pattern => {
+                take(&text[start..at]);
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    take(&text[start..]);
+    keys
+}
+
+/// Parts of a text with commas, without blanks around them and empty ones.
+pub(super) fn split(text: &str) -> Vec<String> {
+    text.split([',', '，']).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}

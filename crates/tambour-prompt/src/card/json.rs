@@ -1,0 +1,86 @@
+//! JSON of a file, measured before a value is made of it.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use tambour::error::{Error, Location, Result, json_fault};
+use tambour::lex::weight::{Weight, weigh};
+
+use super::File;
+
+/// The value of `bytes`, without a byte order mark, and the memory that it takes.
+pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
+    if bytes.len() > file.limits.text {
+        return Err(file.refuse(&format!(
+            "{} bytes of JSON, at most {} are read",
+            bytes.len(),
+            file.limits.text
+        )));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        file.refuse(&format!(
+            "not UTF-8 text at byte {}; neither a picture, an archive nor JSON",
+            error.valid_up_to()
+        ))
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (text, halves) = whole(text);
+    if halves > 0 {
+        file.warn(format!(
+            "{halves} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
+        ));
+    }
+    let text = &*text;
+    let Weight { depth, values, bytes: memory, .. } = weigh(text.as_bytes());
+    if depth > file.limits.depth {
+        return Err(
+            file.refuse(&format!("JSON nested {depth} levels deep, at most {} are read", file.limits.depth))
+        );
+    }
+    if values > file.limits.values {
+        return Err(file.refuse(&format!("JSON of {values} values, at most {} are read", file.limits.values)));
+    }
+    if memory > file.limits.memory {
+        let most = file.limits.memory;
+        return Err(file.refuse(&format!(
+            "JSON whose {values} values take {memory} bytes of memory, at most {most} are read, of all files of a request together; leave \
+             some out, or send files one by one"
+        )));
+    }
+    let value = serde_json::from_str(text).map_err(|cause| {
+        let place = Location::of_json(text, &cause);
+        Error::malformed(format!("{}: not JSON: {}", file.name, json_fault(&cause)), Some(place))
+    })?;
+    Ok((value, memory))
+}
+
+/// `text` with the replacement character for each escape of half a character without its other half, and how many there are.
+fn whole(text: &str) -> (Cow<'_, str>, usize) {
+    let bytes = text.as_bytes();
+    let code = |at: usize| {
+        let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
+        let digits = std::str::from_utf8(&escape[2..]).ok().filter(|digits| !digits.starts_with('+'))?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut out, mut halves, mut done) = (String::new(), 0, 0);
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        let start = at + found;
+        at = match (code(start), code(start + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => start + 12,
+            (Some(0xd800..0xe000), _) => {
+                out.push_str(&text[done..start]);
+                out.push_str("\\ufffd");
+                halves += 1;
+                done = start + 6;
+                start + 6
+            }
+            _ => (start + 2).min(bytes.len()),
+        };
+    }
+    if halves == 0 {
+        return (text.into(), 0);
+    }
+    (format!("{out}{}", &text[done..]).into(), halves)
+}

@@ -1,0 +1,259 @@
+//! Character cards and lorebooks of other programs: read from JSON, PNG, APNG and CHARX, and written as V3 JSON
+//! (`docs/from-sillytavern.md`).
+//!
+//! What a file says is data: macros are not run, regular expressions and scripts of a card are kept and never executed, links
+//! are not followed. Fields that are not known here stay in [`Imported::source`] and come out again with [`Imported::export`].
+//!
+//! ```
+//! use tambour_prompt::card::{self, Kind};
+//!
+//! let file = br#"{"name": "Ada", "description": "A smith.", "first_mes": "Hm?"}"#;
+//! let imported = card::import("ada.json", file, &Default::default())?;
+//! assert_eq!((imported.kind, &*imported.version, &*imported.name), (Kind::Card, "v1", "Ada"));
+//! assert_eq!(imported.export()["spec"], "chara_card_v3");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+
+mod book;
+mod charx;
+mod decorator;
+mod entry;
+mod export;
+mod fields;
+mod json;
+mod model;
+pub mod normal;
+mod png;
+mod preset;
+
+use std::cell::RefCell;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use tambour::error::{Error, Result};
+use tambour::finding::clip;
+use tambour::limits::ImportLimits;
+use tambour::texts::counted;
+
+use super::lore::{Entry, odd_keys};
+use super::macros;
+use fields::{Fields, Warnings};
+
+pub use book::Book;
+pub use model::{Asset, Card, DepthPrompt};
+pub use preset::{Item, Preset};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A character.
+    Card,
+    /// Entries of world info.
+    Lorebook,
+    /// The order of a prompt and its fixed parts.
+    Preset,
+}
+
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Imported {
+    /// What it is.
+    pub kind: Kind,
+    /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`, `embedded`, `novelai`, `agnai`,
+    /// `risu`) or preset (`sillytavern`).
+    pub version: String,
+    /// Name of the character or the book; the file's name without its end if it has none.
+    pub name: String,
+    /// The character.
+    pub card: Option<Card>,
+    /// The book without its entries: settings of the scan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub book: Option<Book>,
+    /// The entries of the book, of a card too.
+    pub entries: Vec<Entry>,
+    /// The preset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
+    /// What was not as it should be, and what is kept and not used.
+    pub warnings: Vec<String>,
+    /// The JSON as it was.
+    #[serde(skip)]
+    pub source: Value,
+    /// Bytes of memory that its values take, about.
+    #[serde(skip)]
+    pub memory: usize,
+}
+
+/// Reads a file: a card, a lorebook or a preset, whichever it is. `name` is the name of the file, for messages.
+///
+/// # Errors
+/// No such file, one beyond a limit, or one that is broken: the message names the file and the field.
+pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Imported> {
+    let file = File { name, limits, warnings: RefCell::default() };
+    if bytes.len() > limits.file {
+        return Err(file.refuse(&format!("{} bytes, at most {} are read", bytes.len(), limits.file)));
+    }
+    let text = if bytes.starts_with(png::SIGNATURE) {
+        png::text(&file, bytes)?
+    } else if charx::is(bytes) {
+        charx::text(&file, bytes)?
+    } else if bytes.starts_with(b"RIFF")
+        || bytes.starts_with(b"GIF8")
+        || bytes.starts_with(&[0xff, 0xd8, 0xff])
+    {
+        return Err(file.refuse("a picture without a card; cards come in PNG, APNG, CHARX and JSON files"));
+    } else {
+        bytes.to_vec()
+    };
+    let (source, memory) = json::parse(&file, &text)?;
+    drop(text);
+    let mut imported = read(&file, source)?;
+    imported.memory = memory;
+    macros_of(&file, &imported);
+    odd_keys(&imported.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
+    imported.entries.iter().for_each(|entry| initial(&file, entry));
+    let Warnings { mut list, more } = file.warnings.into_inner();
+    if more > 0 {
+        list.push(format!("{more} more warnings are not listed"));
+    }
+    imported.warnings = list;
+    Ok(imported)
+}
+
+/// Tells of macros that nothing is known of: they stay as text in the prompt (F-031).
+fn macros_of(file: &File<'_>, imported: &Imported) {
+    let see = |place: &dyn Fn() -> String, text: &str| {
+        if macros::may_hold(text) {
+            for warning in macros::migrate_foreign(text).warnings {
+                let (line, column) = (warning.line, warning.column);
+                file.warn(format!("{}, line {line}, column {column}: {}", place(), warning.message));
+            }
+        }
+    };
+    if let Some(card) = &imported.card {
+        let depth = card.depth_prompt.as_ref().map_or("", |note| &note.prompt);
+        for (field, text) in [
+            ("description", card.description.as_str()),
+            ("personality", &card.personality),
+            ("scenario", &card.scenario),
+            ("first_mes", &card.first_mes),
+            ("mes_example", &card.mes_example),
+            ("system_prompt", &card.system_prompt),
+            ("post_history_instructions", &card.post_history_instructions),
+            ("depth_prompt", depth),
+        ] {
+            see(&|| format!("`{field}`"), text);
+        }
+        for (at, text) in card.alternate_greetings.iter().enumerate() {
+            see(&|| format!("`alternate_greetings[{at}]`"), text);
+        }
+    }
+    for entry in &imported.entries {
+        see(&|| entry.label(), &entry.content);
+    }
+    for item in imported.preset.iter().flat_map(|preset| &preset.items) {
+        see(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);
+    }
+}
+
+/// Tells of an entry that holds the variables a chat begins with, as MagVarUpdate has it: nothing sets them here.
+fn initial(file: &File<'_>, entry: &Entry) {
+    if !entry.title.to_lowercase().contains("[initvar]") {
+        return;
+    }
+    let title = clip(&entry.title, 60);
+    match normal::normalise("", &entry.content).body {
+        normal::Body::Data(Value::Object(map)) => file.warn(format!(
+            "entry `{title}` holds {} for a chat to begin with, kept and not set: put them into the state",
+            counted(map.len(), "variable")
+        )),
+        _ => file.warn(format!(
+            "entry `{title}` should hold the variables that a chat begins with, and is neither YAML nor JSON of an object; it stays text"
+        )),
+    }
+}
+
+/// A file that is read.
+struct File<'a> {
+    name: &'a str,
+    limits: &'a ImportLimits,
+    warnings: RefCell<Warnings>,
+}
+
+impl File<'_> {
+    fn refuse(&self, why: &str) -> Error {
+        Error::malformed(format!("{}: {why}", self.name), None)
+    }
+
+    fn warn(&self, what: impl Into<String>) {
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.list.len() < self.limits.warnings {
+            warnings.list.push(what.into());
+        } else {
+            warnings.more += 1;
+        }
+    }
+
+    /// The file's name without folders and end.
+    fn stem(&self) -> String {
+        let base = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
+        base.rsplit_once('.').map_or(base, |(stem, _)| stem).to_owned()
+    }
+}
+
+fn read(file: &File<'_>, source: Value) -> Result<Imported> {
+    let Value::Object(map) = &source else {
+        return Err(
+            file.refuse(&format!("a card or lorebook is a JSON object, this is {}", fields::kind(&source)))
+        );
+    };
+    let fields = Fields::new(file, map, "");
+    let mut imported = if let Some(layout) = book::layout(map) {
+        let (book, entries) = book::read(&fields, layout)?;
+        Imported { book: Some(book), entries, version: layout.name().to_owned(), ..empty(Kind::Lorebook) }
+    } else if let Some(version) = model::version(map) {
+        let (card, book) = model::read(&fields, version)?;
+        let (book, entries) = book.map_or((None, Vec::new()), |(book, entries)| (Some(book), entries));
+        Imported {
+            name: card.name.clone(),
+            card: Some(card),
+            book,
+            entries,
+            version: version.into(),
+            ..empty(Kind::Card)
+        }
+    } else if preset::is(map) {
+        let preset = preset::read(&fields)?;
+        Imported { preset: Some(preset), version: "sillytavern".into(), ..empty(Kind::Preset) }
+    } else {
+        return Err(file.refuse(
+            "neither a character card (`name` with `description` or `first_mes`, or `spec` and `data`) nor a lorebook (`entries`, \
+             `lorebookVersion`, `kind: memory`, `type: risu`) nor a preset (`prompts`)",
+        ));
+    };
+    if imported.name.is_empty() {
+        let own =
+            imported.book.as_ref().map(|book| book.name.clone()).filter(|_| imported.kind == Kind::Lorebook);
+        imported.name = own.filter(|name| !name.is_empty()).unwrap_or_else(|| file.stem());
+    }
+    imported.source = source;
+    Ok(imported)
+}
+
+fn empty(kind: Kind) -> Imported {
+    Imported {
+        kind,
+        version: String::new(),
+        name: String::new(),
+        card: None,
+        book: None,
+        entries: Vec::new(),
+        preset: None,
+        warnings: Vec::new(),
+        source: Value::Object(Map::new()),
+        memory: 0,
+    }
+}

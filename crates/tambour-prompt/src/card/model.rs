@@ -1,0 +1,303 @@
+//! A character card: V1, V2 and V3 in one form.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use tambour::error::Result;
+use tambour::finding::clip;
+
+use super::super::lore::Role;
+use super::book::{self, Layout};
+use super::fields::{Fields, kind};
+
+/// A character. Texts are as in the file, with their macros.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Card {
+    /// Name.
+    pub name: String,
+    /// Name in the prompt, if it is another one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub nickname: String,
+    /// Who it is.
+    pub description: String,
+    /// How it is.
+    pub personality: String,
+    /// Where it is.
+    pub scenario: String,
+    /// Its first message.
+    pub first_mes: String,
+    /// Other first messages.
+    pub alternate_greetings: Vec<String>,
+    /// First messages for groups only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_only_greetings: Vec<String>,
+    /// Dialogues as examples, each begun by `<START>`.
+    pub mes_example: String,
+    /// The main instruction; empty: the usual one, which `{{original}}` stands for.
+    pub system_prompt: String,
+    /// The instruction behind the history; empty: the usual one.
+    pub post_history_instructions: String,
+    /// A text among the messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth_prompt: Option<DepthPrompt>,
+    /// For people, not for prompts.
+    pub creator_notes: String,
+    /// The same in other languages.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub creator_notes_multilingual: Map<String, Value>,
+    /// For people, not for prompts.
+    pub tags: Vec<String>,
+    /// Who made it.
+    pub creator: String,
+    /// Which version of the character it is.
+    pub character_version: String,
+    /// Where it is from: addresses, which are not visited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
+    /// Seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_date: Option<i64>,
+    /// Seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modification_date: Option<i64>,
+    /// Pictures and other files it names; none is read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assets: Vec<Asset>,
+    /// What programs keep with it, as it was. Scripts and regular expressions in it are data, and never run.
+    pub extensions: Map<String, Value>,
+}
+
+/// A text among the messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DepthPrompt {
+    /// The text.
+    pub prompt: String,
+    /// Messages behind it.
+    pub depth: u32,
+    /// Who says it.
+    pub role: Role,
+}
+
+/// A file that a card names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Asset {
+    /// `icon`, `background`, `emotion`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it is: `embeded://…`, `ccdefault:`, an address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// What its name ends with.
+    pub ext: String,
+}
+
+/// Fields that only a card has beside its name.
+const OWN: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
+
+/// The version of a card, if it is one.
+pub(super) fn version(map: &Map<String, Value>) -> Option<&'static str> {
+    let spec = map.get("spec").and_then(Value::as_str).unwrap_or_default();
+    match spec {
+        "chara_card_v2" => Some("v2"),
+        _ if spec.starts_with("chara_card") => Some("v3"),
+        _ if map.get("data").and_then(Value::as_object).is_some_and(|data| data.contains_key("name")) => {
+            Some("v2")
+        }
+        _ if map.contains_key("name") && OWN.iter().any(|key| map.contains_key(*key)) => Some("v1"),
+        _ => None,
+    }
+}
+
+/// The card, and its book if it has one.
+pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book::Whole>)> {
+    if version != "v1" {
+        newer(top, version)?;
+    }
+    let data = match (version, top.get("data")) {
+        ("v1", _) => None,
+        (_, Some(Value::Object(data))) => Some(data),
+        (_, Some(other)) => return Err(top.wrong("data", "an object", other)),
+        (_, None) if top.get("name").is_some() => {
+            top.file.warn("`data` is missing; the fields beside `spec` are read in its place");
+            None
+        }
+        (_, None) => {
+            return Err(top.file.refuse("`data` is missing, in which a card of that version has its fields"));
+        }
+    };
+    let fields = data.map_or(*top, |data| Fields::new(top.file, data, "data"));
+    if fields.get("name").is_none() {
+        return Err(top.file.refuse(&format!("`{}` is missing", fields.name("name"))));
+    }
+    let card = card(&fields)?;
+    Ok((card, book(top, &fields)?))
+}
+
+/// The book of a card: where it should be, else where else programs put it, with a warning.
+fn book(top: &Fields<'_>, fields: &Fields<'_>) -> Result<Option<book::Whole>> {
+    let path = fields.name("extensions");
+    let none = Map::new();
+    let extensions = Fields::new(top.file, fields.object("extensions")?.unwrap_or(&none), &path);
+    if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
+        && fields.get("character_book").is_none()
+    {
+        extensions.warn("world", &format!("names the book `{}`, which is another file", clip(world, 60)));
+    }
+    let mut found = None;
+    for (at, (place, key)) in [
+        (fields, "character_book"),
+        (top, "character_book"),
+        (&extensions, "character_book"),
+        (fields, "lorebook"),
+        (&extensions, "lorebook"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let same = at == 1 && std::ptr::eq(top.map, fields.map);
+        let Some(value) = place.get(key).filter(|_| !same) else { continue };
+        let must = at < 2;
+        let Some(map) = (if must { place.object(key)? } else { value.as_object() }) else { continue };
+        if !must && !map.contains_key("entries") {
+            continue;
+        }
+        if found.is_some() {
+            place.warn(key, "is a second book, which is kept and not used");
+            continue;
+        }
+        if at > 0 {
+            place.warn(key, "is a book in another place than `data.character_book`, and was read");
+        }
+        let path = place.name(key);
+        found = Some(book::read(&Fields::new(top.file, map, &path), Layout::Embedded)?);
+    }
+    Ok(found)
+}
+
+fn newer(top: &Fields<'_>, version: &str) -> Result<()> {
+    let spec = top.text("spec")?;
+    if spec.is_empty() {
+        top.file.warn("`spec` is missing; read as a card of version 2");
+    } else if !matches!(spec.as_str(), "chara_card_v2" | "chara_card_v3") {
+        top.file.warn(format!("`spec` is `{spec}`, which is not known; read as a card of version 3"));
+    }
+    let said = top.text("spec_version")?;
+    let known = if version == "v2" { 2.0 } else { 3.0 };
+    if said.trim().parse::<f64>().is_ok_and(|said| said > known) {
+        top.file.warn(format!(
+            "`spec_version` is {said}; fields that are newer than {known:.1} are kept and not used"
+        ));
+    }
+    Ok(())
+}
+
+fn card(fields: &Fields<'_>) -> Result<Card> {
+    let extensions = fields.object("extensions")?.cloned().unwrap_or_default();
+    let depth_prompt = depth_prompt(fields)?;
+    scripts(fields, &extensions);
+    Ok(Card {
+        name: fields.text("name")?,
+        nickname: fields.text("nickname")?,
+        description: fields.text("description")?,
+        personality: fields.text("personality")?,
+        scenario: fields.text("scenario")?,
+        first_mes: fields.text("first_mes")?,
+        alternate_greetings: fields.texts("alternate_greetings")?,
+        group_only_greetings: fields.texts("group_only_greetings")?,
+        mes_example: fields.text("mes_example")?,
+        system_prompt: fields.text("system_prompt")?,
+        post_history_instructions: fields.text("post_history_instructions")?,
+        depth_prompt,
+        creator_notes: fields.text("creator_notes")?,
+        creator_notes_multilingual: fields.object("creator_notes_multilingual")?.cloned().unwrap_or_default(),
+        tags: fields.listed("tags")?,
+        creator: fields.text("creator")?,
+        character_version: fields.label("character_version")?,
+        source: fields.texts("source")?,
+        creation_date: fields.whole("creation_date")?,
+        modification_date: fields.whole("modification_date")?,
+        assets: assets(fields)?,
+        extensions,
+    })
+}
+
+fn depth_prompt(fields: &Fields<'_>) -> Result<Option<DepthPrompt>> {
+    let path = fields.name("extensions");
+    let Some(extensions) = fields.object("extensions")? else { return Ok(None) };
+    let extensions = Fields::new(fields.file, extensions, &path);
+    let path = extensions.name("depth_prompt");
+    let Some(note) = extensions.object("depth_prompt")? else { return Ok(None) };
+    let note = Fields::new(fields.file, note, &path);
+    let prompt = note.text("prompt")?;
+    let role = match note.get("role") {
+        None => Role::System,
+        Some(value) => role(value).ok_or_else(|| note.wrong("role", "system, user or assistant", value))?,
+    };
+    let depth = note.count("depth")?.unwrap_or(4);
+    Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
+}
+
+/// A role by name, or by the number SillyTavern gives it.
+pub(super) fn role(value: &Value) -> Option<Role> {
+    match value {
+        Value::String(name) => match name.to_ascii_lowercase().as_str() {
+            "system" => Some(Role::System),
+            "user" => Some(Role::User),
+            "assistant" | "char" | "model" => Some(Role::Assistant),
+            _ => None,
+        },
+        Value::Number(number) => match number.as_f64().map(|number| number as i64) {
+            Some(0) => Some(Role::System),
+            Some(1) => Some(Role::User),
+            Some(2) => Some(Role::Assistant),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Says which scripts of a card are kept and do not run.
+fn scripts(fields: &Fields<'_>, extensions: &Map<String, Value>) {
+    let size = |value: &Value| match value {
+        Value::Array(items) => items.len(),
+        Value::Object(map) => map.get("scripts").and_then(Value::as_array).map_or(1, Vec::len),
+        Value::Null => 0,
+        _ => 1,
+    };
+    for (key, what) in [
+        ("regex_scripts", "regular-expression scripts"),
+        ("tavern_helper", "scripts"),
+        ("TavernHelper_scripts", "scripts"),
+    ] {
+        let number = extensions.get(key).map_or(0, size);
+        if number > 0 {
+            fields.warn(
+                &format!("extensions.{key}"),
+                &format!("has {number} {what}, which are kept and not run"),
+            );
+        }
+    }
+}
+
+fn assets(fields: &Fields<'_>) -> Result<Vec<Asset>> {
+    let items = fields.list("assets")?.iter().enumerate();
+    items
+        .map(|(at, item)| {
+            let path = fields.name(&format!("assets[{at}]"));
+            let Value::Object(map) = item else {
+                return Err(fields
+                    .file
+                    .refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+            };
+            let asset = Fields::new(fields.file, map, &path);
+            Ok(Asset {
+                kind: asset.text("type")?,
+                uri: asset.text("uri")?,
+                name: asset.text("name")?,
+                ext: asset.text("ext")?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! Texts of world info in one form (F-010 to F-014): an element around YAML where the text has structure, and the text as it was where
+//! it has none. Nothing is lost: what would lose a word stays as it was, with a warning.
+//!
+//! ```
+//! use tambour_prompt::card::normal::normalise;
+//!
+//! let normal = normalise("Forest", r#"<forest>{"name": "Dark Forest", "loot": ["Moon Petals"]}</forest>"#);
+//! assert_eq!(normal.render(), "<forest>\n  name: Dark Forest\n  loot:\n    - Moon Petals\n</forest>");
+//! ```
+
+mod element;
+mod markdown;
+mod words;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use tambour::yaml::{self, YamlLimits};
+
+use super::super::name;
+use element::{Part, parts};
+use words::{Protected, has_words_of};
+
+/// Bytes of a text that is given another form; a longer one stays as it is.
+const LONGEST: usize = 1 << 20;
+
+/// The tag of a text that has none of its own.
+pub const ENTRY: &str = "lorebook_entry";
+
+/// A text in its normal form.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Normal {
+    /// Tag around it.
+    pub tag: String,
+    /// Attributes of the tag.
+    pub attributes: Vec<(String, String)>,
+    /// What is in it.
+    pub body: Body,
+    /// What could not be read as it seemed to be meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What is in an element.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Data, which prints as YAML.
+    Data(Value),
+    /// Text as it is.
+    Text(String),
+}
+
+impl Normal {
+    /// The element as text: YAML stands two spaces within its tag (F-014), other text as it was.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = format!("<{}", self.tag);
+        for (key, value) in &self.attributes {
+            let value = value.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+            out += &format!(" {key}=\"{value}\"");
+        }
+        out.push('>');
+        match &self.body {
+            Body::Data(value) => {
+                out.push('\n');
+                out += &yaml::indented(&yaml::print(value), 2);
+            }
+            Body::Text(text) => out += text,
+        }
+        out + "</" + &self.tag + ">"
+    }
+}
+
+/// The normal form of the content of an entry. `title` names it where it has no tag of its own.
+#[must_use]
+pub fn normalise(title: &str, content: &str) -> Normal {
+    let mut warnings = Vec::new();
+    let mut found = if content.len() > LONGEST {
+        warnings.push(format!("a text of more than {LONGEST} bytes stays as it is"));
+        vec![Part::Text(content)]
+    } else {
+        parts(content, &mut warnings)
+    };
+    found.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+    if found.is_empty() {
+        found.push(Part::Text(content));
+    }
+    let attributes = match title.trim() {
+        "" => Vec::new(),
+        title => vec![("name".to_owned(), title.to_owned())],
+    };
+    let (tag, attributes, body) = match found.as_slice() {
+        // A tag that means something in a prompt is no name for an entry: it stays text.
+        [Part::Element { name, attributes, body, .. }] if !name::is_reserved(name) => {
+            (name.to_string(), attributes.clone(), self::body(body, &mut warnings))
+        }
+        [Part::Text(text)] if text.len() == content.len() => {
+            (ENTRY.to_owned(), attributes, self::body(text, &mut warnings))
+        }
+        several => {
+            let texts: Vec<String> = several.iter().map(|part| part.normal(&mut warnings)).collect();
+            (ENTRY.to_owned(), attributes, Body::Text(texts.join("\n")))
+        }
+    };
+    Normal { tag, attributes, body, warnings }
+}
+
+impl Part<'_> {
+    /// One of several parts of a text.
+    fn normal(&self, warnings: &mut Vec<String>) -> String {
+        match self {
+            Part::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
+            Part::Element { name, source, .. } if name::is_reserved(name) => (*source).to_owned(),
+            Part::Element { name, attributes, body, .. } => {
+                let body = self::body(body, warnings);
+                let (tag, attributes) = ((*name).to_owned(), attributes.clone());
+                Normal { tag, attributes, body, warnings: Vec::new() }.render()
+            }
+        }
+    }
+}
+
+/// What a text is: JSON, YAML, Markdown or none of them.
+fn body(text: &str, warnings: &mut Vec<String>) -> Body {
+    let as_it_was = || Body::Text(text.to_owned());
+    let Some(protected) = Protected::new(text) else { return as_it_was() };
+    let inner = protected.text.trim();
+    if inner.starts_with(['{', '[']) {
+        if let Some(value) = json(inner) {
+            return Body::Data(protected.restored(value));
+        }
+        let quoted = inner[1..].trim_start().starts_with('"');
+        if inner.starts_with('{') || quoted {
+            warnings.push("what looks like JSON is not, and stays as it was".to_owned());
+        }
+        return as_it_was();
+    }
+    if !markdown::is_markdown(inner)
+        && let Some(value) = yaml(&protected.text)
+    {
+        return Body::Data(protected.restored(value));
+    }
+    match markdown::read(inner) {
+        Some((value, numbers)) if has_words_of(&value, &numbers, inner) => {
+            Body::Data(protected.restored(value))
+        }
+        Some(_) => {
+            warnings.push(
+                "a text with lists or headings would lose words as YAML, and stays as it was".to_owned(),
+            );
+            as_it_was()
+        }
+        None => as_it_was(),
+    }
+}
+
+/// JSON of an object or a list. A macro that stands for a value is text.
+fn json(text: &str) -> Option<Value> {
+    let (mut out, mut string, mut escaped, mut keys) = (String::with_capacity(text.len()), false, false, 0);
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if string => escaped = true,
+            '"' => string = !string,
+            words::OPEN if !string => out.push('"'),
+            ':' if !string => keys += 1,
+            _ => {}
+        }
+        out.push(c);
+        if c == words::CLOSE && !string {
+            out.push('"');
+        }
+    }
+    let value: Value = serde_json::from_str(&out).ok()?;
+    // A key that is there twice would be lost.
+    (self::keys(&value) == keys).then_some(value)
+}
+
+fn keys(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map.len() + map.values().map(keys).sum::<usize>(),
+        Value::Array(items) => items.iter().map(keys).sum(),
+        _ => 0,
+    }
+}
+
+/// YAML of a mapping or a list that somebody wrote as such: prose with a colon is none.
+fn yaml(text: &str) -> Option<Value> {
+    let mut limits = YamlLimits::default();
+    (limits.aliases, limits.depth) = (0, 32);
+    let value = yaml::parse_with("the entry", &unindented(text), &limits).ok()?;
+    let written = match &value {
+        Value::Object(map) if map.len() == 1 && text.trim().lines().count() == 1 => {
+            // Prose has no quotes around all of what follows a colon.
+            let quoted =
+                text.trim().ends_with(['\'', '"']) && [": '", ": \""].iter().any(|mark| text.contains(mark));
+            map.iter()
+                .all(|(key, value)| !key.contains(char::is_whitespace) && (quoted || !is_sentence(value)))
+        }
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    let source = words::without_comments(text);
+    let complete = has_words_of(&value, &[], &source)
+        || source.contains('\\') && has_words_of(&value, &[], &words::without_escapes(&source));
+    (written && named(&value) && complete).then_some(value)
+}
+
+/// Whether all keys are names and not the beginnings of sentences.
+fn named(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().all(|(key, value)| is_key(key) && named(value)),
+        Value::Array(items) => items.iter().all(named),
+        _ => true,
+    }
+}
+
+/// Whether a text before a colon is a name: at most four words and forty characters, no end of a sentence within.
+fn is_key(key: &str) -> bool {
+    let short = key.chars().count() <= 40 && key.split_whitespace().count() <= 4;
+    short && !key.contains(['.', '!', '?', ';', '"', '。', '！', '？', '；', '，', '“', '”', '「', '」'])
+}
+
+fn is_sentence(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.ends_with(['.', '!', '?', '。', '！', '？']) || text.chars().count() > 60)
+}
+
+/// `text` without the indentation that all its lines share, which YAML would take for nesting only if the first differs.
+fn unindented(text: &str) -> String {
+    let text = text.trim_start_matches(['\n', '\r']).trim_end_matches([' ', '\t']);
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let shared = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
+    let lines: Vec<&str> = text.lines().map(|line| line.get(shared..).unwrap_or_default()).collect();
+    // The break at the end belongs to a block of text there.
+    lines.join("\n") + if text.ends_with('\n') { "\n" } else { "" }
+}

@@ -1,0 +1,115 @@
+//! The card in a picture: a `tEXt` chunk of PNG or APNG with base64 of its JSON. Nothing of the picture is decoded.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use tambour::error::Result;
+use tambour::texts::counted;
+
+use super::File;
+
+/// How a PNG file begins.
+pub(super) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Base64 as it is found: with padding and without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The JSON of the card; `ccv3` goes before `chara`.
+pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
+    let (mut old, mut new, mut assets) = (None, None, 0);
+    let mut rest = &bytes[SIGNATURE.len()..];
+    let mut ended = false;
+    for number in 0.. {
+        if rest.is_empty() || ended {
+            break;
+        }
+        if number == file.limits.chunks {
+            return Err(file.refuse(&format!("a picture of more than {number} chunks")));
+        }
+        let chunk = Chunk::first(rest)
+            .ok_or_else(|| file.refuse(&format!("the picture is cut off in its chunk {}", number + 1)))?;
+        rest = &rest[12 + chunk.data.len()..];
+        ended = chunk.kind == b"IEND";
+        if chunk.kind != b"tEXt" {
+            continue;
+        }
+        let end = chunk.data.iter().position(|byte| *byte == 0).unwrap_or(chunk.data.len());
+        let (keyword, value) = (&chunk.data[..end], chunk.data.get(end + 1..).unwrap_or_default());
+        let place = if keyword.eq_ignore_ascii_case(b"ccv3") {
+            &mut new
+        } else if keyword.eq_ignore_ascii_case(b"chara") {
+            &mut old
+        } else {
+            assets += usize::from(keyword.starts_with(b"chara-ext-asset_"));
+            continue;
+        };
+        if !chunk.intact() {
+            file.warn("the checksum of the chunk with the card is wrong");
+        }
+        // The first one counts.
+        place.get_or_insert(value);
+    }
+    if !ended {
+        file.warn("the picture has no end");
+    }
+    if assets > 0 {
+        let are = if assets == 1 { "is" } else { "are" };
+        let assets = counted(assets, "file");
+        file.warn(format!("{assets} in chunks of the picture {are} not read"));
+    }
+    let Some((keyword, value)) = new.map(|value| ("ccv3", value)).or(old.map(|value| ("chara", value)))
+    else {
+        return Err(file.refuse("a picture without a card: no `tEXt` chunk `ccv3` or `chara`"));
+    };
+    decode(file, keyword, value)
+}
+
+/// One chunk, as it stands in the file.
+struct Chunk<'a> {
+    kind: &'a [u8],
+    data: &'a [u8],
+    checksum: u32,
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunk that `bytes` begins with, if all of it is there.
+    fn first(bytes: &'a [u8]) -> Option<Chunk<'a>> {
+        let number =
+            |at: usize| Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
+        let length = usize::try_from(number(0)?).ok()?;
+        let end = length.checked_add(8)?;
+        Some(Chunk { kind: bytes.get(4..8)?, data: bytes.get(8..end)?, checksum: number(end)? })
+    }
+
+    fn intact(&self) -> bool {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(self.kind);
+        hasher.update(self.data);
+        hasher.finalize() == self.checksum
+    }
+}
+
+fn decode(file: &File<'_>, keyword: &str, value: &[u8]) -> Result<Vec<u8>> {
+    // Four characters are three bytes.
+    if value.len() / 4 * 3 > file.limits.text {
+        let most = file.limits.text;
+        return Err(file.refuse(&format!(
+            "the chunk `{keyword}` has {} bytes, too many for {most} of JSON",
+            value.len()
+        )));
+    }
+    if value.trim_ascii_start().starts_with(b"{") {
+        file.warn(format!("the chunk `{keyword}` is JSON and not base64 of it"));
+        return Ok(value.to_vec());
+    }
+    let value: Vec<u8> = value.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    BASE64
+        .decode(&value)
+        .map_err(|error| file.refuse(&format!("the chunk `{keyword}` is not base64 of JSON: {error}")))
+}

@@ -1,0 +1,46 @@
+//! All rules in one place: those of [`tambour`], of scripts and of dialogues.
+
+use std::collections::HashSet;
+
+use tambour::catalogue::{self, list};
+use tambour::finding::Rule;
+use tambour::texts;
+
+use crate::{dialogue, script};
+
+pub use tambour::catalogue::Listed;
+
+/// All rules: those of the library, then `script` for dialogue scripts, `dialogue` for scripts and their templates together,
+/// `ai_ask` and `ai_think` for the answers of those actions.
+///
+/// ```
+/// assert!(tambour_prompt::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
+/// ```
+pub fn all() -> impl Iterator<Item = Listed> {
+    catalogue::all()
+        .chain(list("script", script::rules::RULES))
+        .chain(list("dialogue", dialogue::rules::script::RULES))
+        .chain(list("ai_ask", dialogue::rules::ask::RULES))
+        .chain(list("ai_think", dialogue::rules::think::RULES))
+}
+
+/// Rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.
+pub fn find(id: &str) -> impl Iterator<Item = Listed> {
+    all().filter(move |Listed { rule, .. }| {
+        rule.code == id || rule.rows.iter().any(|row| row.eq_ignore_ascii_case(id))
+    })
+}
+
+/// Codes and rows that look like `id`, the closest first.
+#[must_use]
+pub fn close(id: &str) -> Vec<&'static str> {
+    let mut seen = HashSet::new();
+    let names = all().flat_map(|Listed { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
+    texts::close(id, names.filter(|name| seen.insert(*name)))
+}
+
+/// The rule behind a finding's row and code.
+#[must_use]
+pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
+    all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
+}

@@ -1,0 +1,217 @@
+//! Answers of `ai_ask` and `ai_think`: one JSON object each, read whole.
+
+use serde_json::{Map, Value};
+
+use super::fit;
+use super::rules::{ask, think};
+use crate::script::AnswerForm;
+use tambour::dialect;
+use tambour::finding::{Finding, Profile, Report, Rule, clip};
+use tambour::limits::Limits;
+use tambour::options::Options;
+use tambour::repair::json::{Found, find};
+use tambour::span::Place;
+
+/// What a model answered in a round of `ai_ask`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Asked {
+    /// The answer; `None` where it cannot be used.
+    pub value: Option<Value>,
+    /// The message to the user.
+    pub message: Option<String>,
+    /// Tells that there is an answer which is said to be usable, and does not fit the question.
+    pub unfit: bool,
+}
+
+/// Reads an answer of `ai_ask`, and tells what was wrong with it. `None`: the text is no answer.
+#[must_use]
+pub fn read_ask(text: &str, options: &Options) -> (Option<Asked>, Vec<Finding>) {
+    let (asked, reports) = asked(text, false, None, options);
+    (asked, judged(reports, options.profile))
+}
+
+/// Reads an answer of `ai_think`: a value for each of the variables, null where there is none, and what was wrong. `None`: the
+/// text is no answer.
+#[must_use]
+pub fn read_think(
+    text: &str,
+    variables: &[String],
+    options: &Options,
+) -> (Option<Map<String, Value>>, Vec<Finding>) {
+    let (thought, reports) = thought(text, false, variables, &options.limits);
+    (thought, judged(reports, options.profile))
+}
+
+pub(super) fn judged(reports: Vec<Report>, profile: Profile) -> Vec<Finding> {
+    reports.into_iter().map(|report| report.judge(profile)).collect()
+}
+
+/// Reports of one text, all on the place of its object.
+struct Reports<'t> {
+    text: &'t str,
+    found: Found,
+    list: Vec<Report>,
+}
+
+impl<'t> Reports<'t> {
+    fn of(text: &'t str, limits: &Limits) -> Reports<'t> {
+        let mut found = find(text, limits);
+        let list = std::mem::take(&mut found.reports);
+        Reports { text, found, list }
+    }
+
+    fn add(&mut self, rule: &'static Rule, message: impl Into<String>, repair: &str) {
+        let place = Place::START.after(&self.text[..self.found.span.start]);
+        self.list.push(Report::new(rule, place, self.found.span.end, message).repaired(repair));
+    }
+
+    /// The text holds no answer.
+    fn unstructured(&mut self, rule: &'static Rule, repair: &str) {
+        // What was repaired of something else says nothing.
+        self.list.clear();
+        let report = Report::new(rule, Place::START, self.text.len(), "the reply holds no answer object");
+        self.list.push(report.repaired(repair));
+    }
+}
+
+/// The answer of a round of `ai_ask`, held against what is asked for, a form and the question, where that is known; of a reply
+/// that was cut no value counts.
+pub(super) fn asked(
+    text: &str,
+    cut: bool,
+    wanted: Option<(&AnswerForm, &str)>,
+    options: &Options,
+) -> (Option<Asked>, Vec<Report>) {
+    let mut reports = Reports::of(text, &options.limits);
+    let fields = match reports.found.value.take() {
+        Some(Value::Object(fields))
+            if ["value", "usable", "response"].iter().any(|name| fields.contains_key(*name)) =>
+        {
+            fields
+        }
+        _ => {
+            reports.unstructured(ask::UNSTRUCTURED, "its text is the message");
+            return (None, reports.list);
+        }
+    };
+    let usable = match fields.get("usable") {
+        None | Some(Value::Null) => {
+            reports.add(ask::FIELD_MISSING, "`usable` is missing", "counted as false");
+            false
+        }
+        Some(value) => match dialect::flag(value) {
+            Some((flag, true)) => flag,
+            Some((flag, false)) => {
+                reports.add(ask::FIELD_TYPE, "`usable` is not true or false", "read all the same");
+                flag
+            }
+            None => {
+                reports.add(ask::FIELD_TYPE, "`usable` is not true or false", "counted as false");
+                false
+            }
+        },
+    };
+    let given = |value: &&Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        _ => true,
+    };
+    let value = fields.get("value").filter(given);
+    if usable && value.is_none() {
+        reports.add(ask::FIELD_MISSING, "`value` is missing though it is said to be usable", "not taken");
+    }
+    let whole = !cut && !reports.found.closed_by_us;
+    let given = value.filter(|_| usable && whole);
+    let message = message(&fields, &mut reports, options);
+    let own = |question| [question, message.as_deref().unwrap_or_default()];
+    let value = given.and_then(|value| match wanted {
+        Some((form, question)) => fit::fit(form, value, &own(question)),
+        None => Some(value).filter(|value| !fit::is_empty(value)).cloned(),
+    });
+    let unfit = given.is_some() && value.is_none();
+    if unfit {
+        let kind = wanted.map_or("text", |(form, _)| form.kind.name());
+        let message = format!("`value` is no answer of the type `{kind}` to the question");
+        reports.add(ask::VALUE_UNFIT, message, "not taken");
+    }
+    (Some(Asked { value, message, unfit }), reports.list)
+}
+
+/// The message in `response` (S-052).
+fn message(fields: &Map<String, Value>, reports: &mut Reports<'_>, options: &Options) -> Option<String> {
+    fn said(text: &&str) -> bool {
+        !text.trim().is_empty()
+    }
+    let found = match fields.get("response") {
+        Some(Value::Object(response)) => {
+            let roles = dialect::roles(options);
+            let of_role = roles.iter().find_map(|role| response.get(role)?.as_str().filter(said));
+            let mut texts =
+                response.iter().filter_map(|(key, value)| Some((key, value.as_str().filter(said)?)));
+            match (of_role, texts.next(), texts.next()) {
+                (Some(text), _, _) => Some(text),
+                (None, Some((key, text)), None) => {
+                    let message = format!("`response` has the key `{}`, not the role", clip(key, 40));
+                    reports.add(ask::ROLE_KEY_UNEXPECTED, message, "its text is the message");
+                    Some(text)
+                }
+                _ => None,
+            }
+        }
+        Some(Value::String(text)) if !text.trim().is_empty() => {
+            reports.add(ask::RESPONSE_NOT_OBJECT, "`response` is not an object", "its text is the message");
+            Some(text.as_str())
+        }
+        _ => None,
+    };
+    if found.is_none() {
+        reports.add(ask::MESSAGE_MISSING, "the answer has no message", "fallback text");
+    }
+    found.map(str::to_owned)
+}
+
+/// The values of `ai_think`.
+pub(super) fn thought(
+    text: &str,
+    cut: bool,
+    variables: &[String],
+    limits: &Limits,
+) -> (Option<Map<String, Value>>, Vec<Report>) {
+    let mut reports = Reports::of(text, limits);
+    // Half an object gives no values: the last of them may be half a value.
+    let whole = !cut && !reports.found.closed_by_us;
+    let mut fields = match reports.found.value.take() {
+        Some(Value::Object(fields)) if whole => fields,
+        _ => {
+            reports.unstructured(think::UNSTRUCTURED, "not used");
+            return (None, reports.list);
+        }
+    };
+    let mut values = Map::new();
+    for name in variables {
+        let value = fields.shift_remove(name).unwrap_or_else(|| {
+            if !values.contains_key(name) {
+                reports.add(
+                    think::FIELD_MISSING,
+                    format!("`{}` is missing", clip(name, 80)),
+                    "counted as null",
+                );
+            }
+            Value::Null
+        });
+        if !values.contains_key(name) {
+            values.insert(name.clone(), value);
+        }
+    }
+    if let Some(name) = fields.keys().next() {
+        let more = if fields.len() > 1 {
+            format!(", nor {} more that it has", fields.len() - 1)
+        } else {
+            String::new()
+        };
+        let message = format!("no variable is called `{}`{more}", clip(name, 80));
+        reports.add(think::FIELD_UNEXPECTED, message, "not used");
+    }
+    (Some(values), reports.list)
+}

@@ -1,0 +1,129 @@
+//! Remedies for conditions that are written as in other languages.
+
+use tambour::texts::{Language, bilingual};
+
+/// Signs of other languages, longer ones first, with those of expressions.
+const SIGNS: [(&str, &str); 24] = [
+    ("===", "=="),
+    ("!==", "!="),
+    ("&&", "and"),
+    ("||", "or"),
+    ("<>", "!="),
+    ("=>", ">="),
+    ("=<", "<="),
+    ("≥", ">="),
+    ("≤", "<="),
+    ("≠", "!="),
+    ("＝", "=="),
+    ("＞", ">"),
+    ("＜", "<"),
+    ("！", "not"),
+    ("（", "("),
+    ("）", ")"),
+    ("，", ","),
+    ("“", "\""),
+    ("”", "\""),
+    ("‘", "'"),
+    ("’", "'"),
+    ("==", "=="),
+    ("!=", "!="),
+    ("&", "and"),
+];
+
+/// Words of other languages, with those of expressions.
+const WORDS: [(&str, &str); 15] = [
+    ("AND", "and"),
+    ("OR", "or"),
+    ("NOT", "not"),
+    ("And", "and"),
+    ("Or", "or"),
+    ("Not", "not"),
+    ("IN", "in"),
+    ("且", "and"),
+    ("并且", "and"),
+    ("和", "and"),
+    ("或", "or"),
+    ("或者", "or"),
+    ("非", "not"),
+    ("TRUE", "true"),
+    ("FALSE", "false"),
+];
+
+/// Names that mean `none` and the like elsewhere.
+pub(super) fn of_name(name: &str) -> Option<&'static str> {
+    match name {
+        "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),
+        _ => WORDS.iter().find(|(word, _)| *word == name).map(|(_, instead)| *instead),
+    }
+}
+
+/// Remedies for a condition that cannot be read, each once.
+pub(super) fn of(condition: &str, language: Language) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut add = |text: String| {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    };
+    let instead = |sign: &str, instead: &str| {
+        bilingual!(language, "`{}` 请写成 `{}`", "write `{1}` for `{0}`", sign, instead)
+    };
+    let mut at = 0;
+    while let Some(c) = condition[at..].chars().next() {
+        let rest = &condition[at..];
+        if matches!(c, '\'' | '"') {
+            // A text between quotes.
+            let end = rest[1..].find(c).map_or(rest.len(), |end| end + 2);
+            at += end;
+            continue;
+        }
+        if c == '{' {
+            let name =
+                rest.trim_start_matches(['{', '%']).split(['}', '%']).next().unwrap_or_default().trim();
+            if is_name(name) {
+                add(bilingual!(
+                    language,
+                    "条件里的变量不加花括号：`{}`",
+                    "in a condition a variable has no braces: `{}`",
+                    name
+                ));
+            }
+            at += 1;
+            continue;
+        }
+        if let Some((sign, word)) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+            if sign != word {
+                add(instead(sign, word));
+            }
+            at += sign.len();
+            continue;
+        }
+        match c {
+            '<' | '>' => at += 1 + usize::from(rest[1..].starts_with('=')),
+            '=' => {
+                add(bilingual!(language, "比较相等请写 `==`，不是 `=`", "write `==` to compare, not `=`"));
+                at += 1;
+            }
+            '!' => {
+                add(instead("!", "not"));
+                at += 1;
+            }
+            c if c.is_alphanumeric() || c == '_' => {
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+                let word = &rest[..end];
+                if let Some((word, other)) = WORDS.iter().find(|(known, _)| *known == word) {
+                    add(instead(word, other));
+                }
+                at += end;
+            }
+            c => at += c.len_utf8(),
+        }
+    }
+    found
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}

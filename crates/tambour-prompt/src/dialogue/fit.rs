@@ -1,0 +1,226 @@
+//! Answers of `ai_ask` held against what the question asks for: their value in the type of the question, and what a model is
+//! told of it.
+
+use serde_json::{Value, json};
+
+use crate::jinja::number;
+use crate::script::{AnswerForm, AnswerKind, date};
+use tambour::dialect;
+use tambour::texts::{Language, bilingual};
+
+/// The value of an answer in the type that the question asks for; `None` if it does not fit. What repeats one of `own`, the
+/// question and what was said to ask it, is no answer, and neither is a placeholder.
+pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Value> {
+    let value = bare(value);
+    if let Value::String(text) = value
+        && (is_placeholder(text) || own.iter().any(|own| same(text, own)))
+    {
+        return None;
+    }
+    match form.kind {
+        AnswerKind::Text => text(value).map(Value::String),
+        AnswerKind::Number => {
+            let number = match value {
+                Value::Number(number) => number.clone(),
+                Value::String(text) => number(text)?,
+                _ => return None,
+            };
+            let level = number.as_f64()?;
+            let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_f64);
+            let fits = bound(&form.min).is_none_or(|min| level >= min)
+                && bound(&form.max).is_none_or(|max| level <= max);
+            fits.then_some(Value::Number(whole(number)))
+        }
+        AnswerKind::Boolean => dialect::flag(value).map(|(flag, _)| flag.into()),
+        AnswerKind::Choice => form.options.iter().find(|option| chosen(value, option)).cloned(),
+        AnswerKind::Date => {
+            let day = date(value.as_str()?)?;
+            let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_str).map(str::to_owned);
+            let fits = bound(&form.min).is_none_or(|min| day >= min)
+                && bound(&form.max).is_none_or(|max| day <= max);
+            fits.then_some(Value::String(day))
+        }
+    }
+}
+
+/// Tells whether a value is a placeholder, which answers no question.
+pub(super) fn is_empty(value: &Value) -> bool {
+    value.as_str().is_some_and(is_placeholder)
+}
+
+/// A value without a list or object around it that holds nothing else.
+fn bare(value: &Value) -> &Value {
+    match value {
+        Value::Array(items) if items.len() == 1 => bare(&items[0]),
+        Value::Object(fields) if fields.len() == 1 => fields.values().next().map_or(value, bare),
+        _ => value,
+    }
+}
+
+/// A value as a text; items of a list stand behind each other.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Array(items) => {
+            let texts: Option<Vec<String>> = items.iter().map(text).collect();
+            texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join(", "))
+        }
+        Value::Object(_) => Some(value.to_string()),
+        Value::Null => None,
+    }
+}
+
+/// A number without a fraction as a whole one.
+fn whole(number: serde_json::Number) -> serde_json::Number {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(level) if number.is_f64() && level.fract() == 0.0 && level.abs() <= EXACT => {
+            (level as i64).into()
+        }
+        _ => number,
+    }
+}
+
+fn chosen(value: &Value, option: &Value) -> bool {
+    match (value, option) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::String(text), Value::Number(b)) => number(text).is_some_and(|a| a.as_f64() == b.as_f64()),
+        (_, Value::String(option)) => text(value).is_some_and(|text| folded(&text) == folded(option)),
+        _ => false,
+    }
+}
+
+/// A text in lower case and narrow letters, without white space at its edges.
+fn folded(text: &str) -> String {
+    let narrow = |c: char| match c {
+        '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
+        _ => c,
+    };
+    text.trim().chars().map(narrow).flat_map(char::to_lowercase).collect()
+}
+
+/// Tells whether two texts have the same letters and digits, and some.
+fn same(a: &str, b: &str) -> bool {
+    let letters = |text: &str| -> String { folded(text).chars().filter(|c| c.is_alphanumeric()).collect() };
+    let a = letters(a);
+    !a.is_empty() && a == letters(b)
+}
+
+/// Texts that stand for a value where there is none: dots, lines, marks of a place to fill, and the words of our templates.
+fn is_placeholder(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
+    let text = text.trim();
+    let inside = |open: char, close: char| text.starts_with(open) && text.ends_with(close);
+    text.is_empty()
+        || text.chars().all(|c| matches!(c, '.' | '…' | '。' | '_' | '-' | '—' | '?' | '？' | '*' | ' '))
+        || inside('<', '>')
+        || inside('{', '}')
+        || WORDS.contains(&text)
+}
+
+/// Words for the model about the answer that a question asks for; none about a text.
+pub(super) fn told(form: &AnswerForm, language: Language) -> Option<String> {
+    let between = |word: &str| match (&form.min, &form.max) {
+        (None, None) => String::new(),
+        (Some(min), None) => {
+            bilingual!(language, "，不{}于 {}", ", {1} or {0}", less(word, language), shown(min))
+        }
+        (None, Some(max)) => {
+            bilingual!(language, "，不{}于 {}", ", {1} or {0}", more(word, language), shown(max))
+        }
+        (Some(min), Some(max)) => {
+            bilingual!(language, "，在 {} 到 {} 之间", ", from {} to {}", shown(min), shown(max))
+        }
+    };
+    let wanted = match form.kind {
+        AnswerKind::Text => return None,
+        AnswerKind::Number => {
+            bilingual!(
+                language,
+                "一个 JSON 数字（不加引号）{}",
+                "a JSON number without quotes{}",
+                between("number")
+            )
+        }
+        AnswerKind::Boolean => bilingual!(language, "true 或 false", "true or false"),
+        AnswerKind::Choice => {
+            let options: Vec<String> = form.options.iter().map(Value::to_string).collect();
+            let options = options.join(", ");
+            bilingual!(language, "以下选项之一，一字不差：{}", "one of these, word for word: {}", options)
+        }
+        AnswerKind::Date => {
+            bilingual!(
+                language,
+                "形如 \"2026-03-14\" 的日期{}",
+                "a date such as \"2026-03-14\"{}",
+                between("date")
+            )
+        }
+    };
+    Some(bilingual!(
+        language,
+        "\n\n【答案的要求】\nvalue 必须是{}。用户的回答不能这样写时，usable 为 false，value 为 null，并在 response 里请对方按要求回答。\n",
+        "\n\n[What the answer has to be]\nvalue has to be {}. Where what the user said cannot be written so, usable is false, value is null, and the response asks for it.\n",
+        wanted
+    ))
+}
+
+fn less(word: &str, language: Language) -> &'static str {
+    match (word, language) {
+        ("date", Language::Zh) => "早",
+        (_, Language::Zh) => "小",
+        ("date", Language::En) => "later",
+        (_, Language::En) => "more",
+    }
+}
+
+fn more(word: &str, language: Language) -> &'static str {
+    match (word, language) {
+        ("date", Language::Zh) => "晚",
+        (_, Language::Zh) => "大",
+        ("date", Language::En) => "earlier",
+        (_, Language::En) => "less",
+    }
+}
+
+fn shown(bound: &Value) -> String {
+    bound.as_str().map_or_else(|| bound.to_string(), str::to_owned)
+}
+
+/// JSON Schema of the reply to a question, whose message stands under `role`.
+pub(super) fn schema(form: &AnswerForm, role: &str) -> Value {
+    let mut value = match form.kind {
+        AnswerKind::Text => json!({ "type": ["string", "null"] }),
+        AnswerKind::Number => json!({ "type": ["number", "null"] }),
+        AnswerKind::Boolean => json!({ "type": ["boolean", "null"] }),
+        AnswerKind::Choice => {
+            let options: Vec<Value> = form.options.iter().cloned().chain([Value::Null]).collect();
+            json!({ "enum": options })
+        }
+        AnswerKind::Date => json!({ "type": ["string", "null"], "format": "date" }),
+    };
+    if form.kind == AnswerKind::Number {
+        for (name, bound) in [("minimum", &form.min), ("maximum", &form.max)] {
+            if let Some(bound) = bound {
+                value[name] = bound.clone();
+            }
+        }
+    }
+    json!({
+        "type": "object",
+        "properties": {
+            "value": value,
+            "usable": { "type": "boolean" },
+            "response": {
+                "type": "object",
+                "properties": { (role): { "type": "string" } },
+                "required": [role],
+                "additionalProperties": false,
+            },
+        },
+        "required": ["value", "usable", "response"],
+        "additionalProperties": false,
+    })
+}

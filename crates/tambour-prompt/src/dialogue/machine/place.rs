@@ -1,0 +1,62 @@
+//! The beginning of a dialogue at another place than the first.
+
+use serde_json::{Map, Value};
+
+use crate::dialogue::scopes::{Scopes, declared};
+use crate::dialogue::state::{At, Dialogue};
+use crate::script::{Script, Session};
+use tambour::error::{Error, Result};
+
+impl Dialogue {
+    /// Begins a session at one of its steps or actions. `place` is its path in the script, such as
+    /// `sessions[0].phases[1].steps[0]`; the session is the one of that name, or the one of the place. `variables` are values that
+    /// the caller knows; they go before those that session, phase and step declare.
+    ///
+    /// # Errors
+    /// No session has that name, or nothing that can be carried out stands at the place.
+    pub fn start_at(
+        script: &Script,
+        session: Option<&str>,
+        place: &str,
+        variables: Map<String, Value>,
+    ) -> Result<Dialogue> {
+        let mut dialogue = Dialogue::start(script, session, Map::new())?;
+        let sessions = script.sessions.iter().enumerate();
+        let named = |index: &usize| session.is_none() || *index == dialogue.session;
+        let found = sessions.filter(|(index, _)| named(index)).find_map(|(index, session)| {
+            let (phase, step, action) = find(session, place)?;
+            Some((index, At { phase, step, action, in_phase: true, in_step: true }))
+        });
+        let Some((index, at)) = found else {
+            let known = script.actions().flat_map(|action| [parent(&action.path), &action.path]);
+            return Err(Error::unknown("place in the script", place, known));
+        };
+        let session = &script.sessions[index];
+        let phase = &session.phases[at.phase];
+        (dialogue.session, dialogue.at) = (index, at);
+        dialogue.scopes = Scopes {
+            session: declared(&session.declare),
+            phase: declared(&phase.declare),
+            step: declared(&phase.steps[at.step].declare),
+        };
+        variables.into_iter().for_each(|(name, value)| dialogue.scopes.set(&name, value));
+        Ok(dialogue)
+    }
+}
+
+/// Indexes of phase, step and action of the first action at or below a path.
+fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
+    let fits =
+        |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    session.phases.iter().enumerate().find_map(|(phase, found)| {
+        found.steps.iter().enumerate().find_map(|(step, found)| {
+            let action = found.actions.iter().position(|action| fits(&action.path))?;
+            Some((phase, step, action))
+        })
+    })
+}
+
+/// The path of the step of an action.
+fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(step, _)| step)
+}

@@ -1,0 +1,69 @@
+//! A dialogue: one run of a session of a script, as a machine that waits for nothing (S-060 to S-067).
+//!
+//! [`Dialogue`] is plain data: it is saved and restored with serde at any point. [`Dialogue::next`] says what it wants, the
+//! caller does it and tells what came of it:
+//!
+//! | wanted | the caller |
+//! | --- | --- |
+//! | [`Want::Call`] | calls the model, reads its reply with [`Call::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
+//! | [`Want::Event`] | hands it to the client |
+//! | [`Want::User`] | [`Dialogue::input`] when the user has said something |
+//! | [`Want::Answer`] | [`Dialogue::answer`] when the client has answered |
+//! | [`Want::Finished`] | nothing more |
+//!
+//! After each input [`Dialogue::turn`] is what it came to.
+//!
+//! ```
+//! use tambour_prompt::dialogue::{Dialogue, Env, Settings, Want};
+//! use tambour::event::Collected;
+//! use tambour::limits::Limits;
+//! use tambour_prompt::template::Files;
+//! use tambour::{End, Options};
+//! use tambour_prompt::script;
+//!
+//! let text = "sessions: [{session: s, phases: [{phase: p, steps: [{topic: t, actions: [
+//!     {type: ai_say, content: Hello., max_rounds: 1, require_acknowledgment: false}]}]}]}]";
+//! let script = script::load(text, &Limits::default()).script.expect("no errors");
+//! let (files, settings) = (Files::default(), Settings::default());
+//! let env = Env { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
+//!
+//! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
+//! dialogue.input(None, &env).expect("nothing is waited for");
+//! let Want::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
+//! let mut events = Collected::default();
+//! let mut reader = call.reader(&Options::default());
+//! reader.push(r#"{"response": {"咨询师": "Hi!"}}"#, &mut events);
+//! let reply = reader.finish(&End::stop(), &mut events).expect("it did not fail");
+//! dialogue.reply(&call, &reply, &env);
+//! assert_eq!(dialogue.next(&env), Want::Finished);
+//! assert_eq!(dialogue.turn(&script).ai_message.as_deref(), Some("Hi!"));
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! What does not belong here: calling models, time, storage.
+
+mod answers;
+mod call;
+pub mod check;
+mod condition;
+mod coverage;
+mod fit;
+mod hooks;
+mod machine;
+mod reader;
+pub(crate) mod rules;
+mod scopes;
+pub mod script_test;
+mod state;
+mod turn;
+mod types;
+mod words;
+
+pub use answers::{Asked, read_ask, read_think};
+pub use call::{Call, CallKind, Message};
+pub use coverage::{ActionCoverage, Coverage, CoveredCall, Exit};
+pub use hooks::{Hooks, Moment, Proposal};
+pub use machine::{Env, Refusal, Settings, Templates, Want};
+pub use reader::{Reader, Reply, Said};
+pub use state::{Dialogue, Said as Line, Status};
+pub use turn::{Position, Replied, Turn, TurnMetadata};

@@ -1,0 +1,62 @@
+//! Chance that can be repeated: dice, choices anew each time, and choices that stay the same.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// Most dice of one throw.
+const DICE: u32 = 1_000;
+
+/// Most sides of a die.
+const SIDES: u32 = 1_000_000;
+
+/// A source of random numbers from a seed: the same parts give the same numbers on every machine.
+pub(super) fn seeded(parts: &[&[u8]]) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // Lengths keep `ab`, `c` apart from `a`, `bc`.
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+/// A number below `most`, which is not 0.
+pub(super) fn below(source: &mut ChaCha8Rng, most: usize) -> usize {
+    source.random_range(0..most)
+}
+
+/// A throw of dice: `[count]d<sides>[+n|-n]`, or digits for one die. An error says what is wrong with the formula.
+pub(super) fn roll(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
+    let formula = formula.trim();
+    let wrong = || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
+    let (count, rest) = match formula.split_once(['d', 'D']) {
+        Some(("", rest)) => (1, rest),
+        Some((count, rest)) => (natural(count).ok_or_else(wrong)?, rest),
+        None => (1, formula),
+    };
+    let (sides, plus) = match rest.find(['+', '-']) {
+        Some(at) if formula.contains(['d', 'D']) => (&rest[..at], &rest[at..]),
+        _ => (rest, ""),
+    };
+    let sides = natural(sides).ok_or_else(wrong)?;
+    let digits = plus.get(1..).unwrap_or_default();
+    if !plus.is_empty()
+        && (digits.is_empty() || digits.len() > 9 || !digits.bytes().all(|b| b.is_ascii_digit()))
+    {
+        return Err(wrong());
+    }
+    let plus: i64 = if plus.is_empty() { 0 } else { plus.parse().map_err(|_| wrong())? };
+    if count > DICE || sides > SIDES {
+        return Err(format!("at most {DICE} dice of {SIDES} sides are thrown"));
+    }
+    let sum: i64 = (0..count).map(|_| i64::from(source.random_range(1..=sides))).sum();
+    Ok(sum + plus)
+}
+
+/// A number above 0, in digits without a leading zero.
+fn natural(digits: &str) -> Option<u32> {
+    let digit = |byte: u8| byte.is_ascii_digit();
+    let good = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(digit);
+    good.then(|| digits.parse().unwrap_or(u32::MAX))
+}

@@ -1,0 +1,175 @@
+//! The context of a prompt: the variables of F-020 as one JSON object.
+
+use jiff::Zoned;
+use serde_json::{Map, Value};
+
+use super::dates::{self, Locale};
+use super::describe;
+use super::marks;
+use crate::role;
+use tambour::error::{Error, Result};
+
+/// Deepest value of a context.
+const DEPTH: usize = 128;
+
+/// What a prompt is rendered with. See `docs/prompts.md` for the keys.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// All values, as they were given.
+    pub(super) values: Map<String, Value>,
+    pub(super) now: Option<Zoned>,
+    pub(super) locale: Locale,
+    pub(super) seed: Option<String>,
+    /// The state with bare values, and what is known of their meaning.
+    pub(super) state: Value,
+    pub(super) described: Value,
+}
+
+/// The content of a message as a text, or `null` if it has none; parts of content are joined by blank lines. `None`: it holds what
+/// is no text.
+fn content_text(content: &mut Value) -> Option<Value> {
+    let text = |part: &Value| match part {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(part) if part.get("type").is_none_or(|kind| kind == "text") => {
+            part.get("text")?.as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    match content {
+        Value::Null | Value::String(_) => Some(content.take()),
+        Value::Array(parts) => {
+            let texts: Vec<String> = parts.iter().map(text).collect::<Option<_>>()?;
+            Some(texts.join("\n\n").into())
+        }
+        _ => None,
+    }
+}
+
+impl Context {
+    /// Reads a context: one JSON object, in the form of a context file.
+    ///
+    /// # Errors
+    /// It is no object, is nested too deeply, or a key that has a form of its own has another one; the message names the key.
+    pub fn from_json(value: &Value) -> Result<Context> {
+        let Value::Object(values) = value else { return Err(Error::invalid("a context is a JSON object")) };
+        if too_deep(value, DEPTH) {
+            return Err(Error::invalid(format!("a context is nested at most {DEPTH} levels deep")));
+        }
+        Context::new(values.clone())
+    }
+
+    /// A context of these values.
+    ///
+    /// # Errors
+    /// As [`Context::from_json`].
+    pub fn new(mut values: Map<String, Value>) -> Result<Context> {
+        values.values_mut().for_each(clean);
+        role::normalise(&mut values)?;
+        for key in role::LISTS {
+            let messages = values.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+            for (at, message) in messages.enumerate() {
+                let Some(content) = message.get_mut("content") else { continue };
+                let text = content_text(content).ok_or_else(|| {
+                    let form = "a text, or a list of parts of `type` `text`";
+                    Error::invalid(format!("`{key}[{at}].content` of a context is {form}"))
+                })?;
+                *content = text;
+            }
+        }
+        let wrong = |key: &str, form: &str| Error::invalid(format!("`{key}` of a context is {form}"));
+        let shape = |key: &str, form: &str, fits: fn(&Value) -> bool| match values.get(key) {
+            Some(value) if !value.is_null() && !fits(value) => Err(wrong(key, form)),
+            _ => Ok(()),
+        };
+        for key in ["user", "char"] {
+            shape(key, "a name or an object with `name`", |value| value.is_string() || value.is_object())?;
+        }
+        for key in ["state", "global_state", "config", "instruct", "outlets", "state_desc", "state_schema"] {
+            shape(key, "an object", Value::is_object)?;
+        }
+        for key in role::LISTS {
+            let fits = |value: &Value| {
+                value
+                    .as_array()
+                    .is_some_and(|items| items.iter().all(|item| item.is_object() || item.is_string()))
+            };
+            shape(key, "a list of messages", fits)?;
+        }
+        shape("group", "a list of names or of objects with `name`", |value| {
+            let named = |item: &Value| item.is_string() || item.get("name").is_some_and(Value::is_string);
+            value.as_array().is_some_and(|items| items.iter().all(named))
+        })?;
+        shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
+        shape("note_role", "`system`, `user` or `assistant`", |value| {
+            value.as_str().is_some_and(|name| role::named(name).is_some())
+        })?;
+        shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
+        shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;
+        shape("seed", "a text or a number", |value| value.is_string() || value.is_number())?;
+        let now = match values.get("now") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text.contains(['T', 't', ' ']) => Some(dates::parse(text, None)),
+            Some(_) => Some(None),
+        };
+        let now = match now {
+            Some(None) => {
+                return Err(wrong("now", "a time with offset, such as `2026-03-14T15:09:00+08:00`"));
+            }
+            now => now.flatten(),
+        };
+        let locale = values.get("locale").and_then(Value::as_str).map_or(Locale::default(), Locale::of);
+        let seed = values.get("seed").filter(|seed| !seed.is_null()).map(ToString::to_string);
+        let state = values.get("state").cloned().unwrap_or_default();
+        let (state, pairs) = match values.get("state_schema") {
+            Some(schema) => describe::bare(state, schema),
+            None => (state, Value::Null),
+        };
+        let described = match values.get("state_desc") {
+            Some(told) if !told.is_null() => told.clone(),
+            _ => pairs,
+        };
+        Ok(Context { values, now, locale, seed, state, described })
+    }
+
+    /// A value by its key.
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).filter(|value| !value.is_null())
+    }
+
+    /// Adds values that it does not have, such as the metadata of a Skein (F-028).
+    ///
+    /// # Errors
+    /// As [`Context::from_json`].
+    pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<Context> {
+        let mut all = self.values.clone();
+        for (key, value) in values {
+            all.entry(key.as_str()).or_insert_with(|| value.clone());
+        }
+        Context::new(all)
+    }
+
+    /// The value of a key, if it is there.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.get(key)
+    }
+}
+
+fn too_deep(value: &Value, depth: usize) -> bool {
+    match (value, depth.checked_sub(1)) {
+        (Value::Array(_) | Value::Object(_), None) => true,
+        (Value::Array(items), Some(depth)) => items.iter().any(|item| too_deep(item, depth)),
+        (Value::Object(fields), Some(depth)) => fields.values().any(|field| too_deep(field, depth)),
+        _ => false,
+    }
+}
+
+/// Takes our own marks out of all texts.
+fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) if marks::any(text) => *text = marks::without(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        _ => {}
+    }
+}

@@ -1,0 +1,181 @@
+//! Expressions over a map of variables, for conditions of scripts.
+
+use minijinja::value::Serde;
+use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
+use serde_json::{Map, Value};
+
+use super::rewrite::{Rewritten, rewrite_comparing, rewrite_expression};
+use super::typed::{self, Mismatch};
+use super::{builtins, flat, operators, source, text};
+use tambour::error::{Error, Location, Result};
+
+/// Bytes of an expression.
+const LENGTH: usize = 4 << 10;
+
+/// Tokens of an expression.
+const TOKENS: usize = 500;
+
+/// Steps of an expression.
+const FUEL: u64 = 10_000;
+
+fn environment() -> Environment<'static> {
+    let mut env = Environment::empty();
+    env.set_undefined_behavior(UndefinedBehavior::Strict);
+    env.set_fuel(Some(FUEL));
+    env.set_debug(true);
+    builtins::register(&mut env);
+    operators::register(&mut env);
+    env.add_filter("__flat", flat::flat);
+    env
+}
+
+/// The value of an expression, such as `年龄 >= 18 and 城市 in ['北京', '上海']`; `null` for one that comes to nothing. It reads
+/// the variables and changes nothing.
+///
+/// ```
+/// use serde_json::json;
+/// use tambour_prompt::jinja::evaluate;
+///
+/// let variables = json!({"年龄": 20, "scores": [1, 5]}).as_object().cloned().unwrap_or_default();
+/// assert_eq!(evaluate("年龄 + scores[1]", &variables)?, 25);
+/// # Ok::<(), tambour::Error>(())
+/// ```
+///
+/// # Errors
+/// It is no expression, works on values that it cannot, uses a variable that is not there (code `variable_undefined`), or takes
+/// too many steps; with the place.
+pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
+    come(expression, variables, false).map_err(|broken| broken.error)
+}
+
+/// Why an expression comes to nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Broken {
+    /// In words, with the place.
+    pub error: Error,
+    /// The values of different types that it compares, if it was that.
+    pub mismatch: Option<Mismatch>,
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Broken {
+        Broken { error, mismatch: None }
+    }
+}
+
+/// The value of an expression; `typed` where only values of one type are compared.
+fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::result::Result<Value, Broken> {
+    if expression.len() > LENGTH {
+        let error = Error::invalid(format!("an expression has at most {LENGTH} bytes"));
+        return Err(error.coded("limit_exceeded").into());
+    }
+    // Longer chains would nest too deeply in the engine.
+    if source::tokens(expression, 0..expression.len()).len() > TOKENS {
+        let error = Error::invalid(format!("an expression has at most {TOKENS} parts"));
+        return Err(error.coded("limit_exceeded").into());
+    }
+    let mut env = environment();
+    if typed {
+        typed::register(&mut env);
+    }
+    let rewritten = if typed { rewrite_comparing(expression) } else { rewrite_expression(expression) };
+    let Some(rewritten) = rewritten else {
+        // The engine says what is wrong with it.
+        env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
+        let clipped = tambour::finding::clip(expression, 60);
+        let error = Error::invalid(format!("`{clipped}` cannot be read as an expression"));
+        return Err(error.coded("expression_invalid").into());
+    };
+    // What it comes to is gone through and paid for before it is taken out.
+    let paid = format!("{BEFORE}{}){AFTER}", rewritten.text);
+    let value = env
+        .compile_expression(&paid)
+        .and_then(|compiled| compiled.eval(minijinja::Value::from(Serde(variables))))
+        .and_then(|value| match value.is_undefined() {
+            true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
+            false => text::json(&value),
+        });
+    value.map_err(|fault_of_it| {
+        let mut cause = std::error::Error::source(&fault_of_it);
+        let mut mismatch = None;
+        while let Some(error) = cause {
+            mismatch = mismatch.or_else(|| error.downcast_ref::<Mismatch>().copied());
+            cause = error.source();
+        }
+        Broken { error: fault(expression, &fault_of_it, Some(&rewritten)), mismatch }
+    })
+}
+
+/// What stands around a changed expression.
+const BEFORE: &str = "(";
+const AFTER: &str = "|__flat";
+
+/// Whether a condition holds; `None` if it uses a variable that is not there. Empty texts, lists and maps, 0 and `null` are
+/// false.
+///
+/// # Errors
+/// Those of [`evaluate`] but that for missing variables.
+pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Option<bool>> {
+    match evaluate(expression, variables) {
+        Ok(value) => Ok(Some(is_true(&value))),
+        Err(error) if error.code() == Some("variable_undefined") => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`condition`], but that only values of one type are compared, and a number with a text that is one as a whole
+/// ([`number`](super::number)). Whether something is equal to `none` may be asked of anything.
+///
+/// # Errors
+/// Those of [`evaluate`] but that for missing variables, and values of different types that are compared.
+pub fn holds(expression: &str, variables: &Map<String, Value>) -> std::result::Result<Option<bool>, Broken> {
+    match come(expression, variables, true) {
+        Ok(value) => Ok(Some(is_true(&value))),
+        Err(broken) if broken.error.code() == Some("variable_undefined") => Ok(None),
+        Err(broken) => Err(broken),
+    }
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(holds) => *holds,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}
+
+/// Names of the variables that an expression reads, sorted.
+///
+/// # Errors
+/// It is no expression.
+pub fn variables(expression: &str) -> Result<Vec<String>> {
+    let env = environment();
+    let compiled = env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
+    let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
+    names.sort();
+    Ok(names)
+}
+
+fn fault(expression: &str, error: &Fault, rewritten: Option<&Rewritten>) -> Error {
+    let code = match error.kind() {
+        ErrorKind::UndefinedError => "variable_undefined",
+        ErrorKind::OutOfFuel => "limit_exceeded",
+        _ => "expression_invalid",
+    };
+    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let offset = error.range().map_or(0, |range| match rewritten {
+        Some(rewritten) => {
+            rewritten.origin(range.start.saturating_sub(BEFORE.len()).min(rewritten.text.len()))
+        }
+        None => range.start,
+    });
+    let offset = offset.min(expression.len());
+    let place = Location::at(expression, offset);
+    let message =
+        format!("column {} of `{}`: {detail}", place.column, tambour::finding::clip(expression, 60));
+    Error::malformed(message, Some(place)).coded(code)
+}

@@ -1,0 +1,72 @@
+//! Errors of the engine, as those of the template (F-025).
+
+use std::borrow::Cow;
+
+use super::{Compiled, functions};
+use tambour::error::{Error, Location};
+use tambour::finding::clip;
+
+/// An error of the engine, led back to the template (F-025).
+pub(super) fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -> Error {
+    use minijinja::ErrorKind;
+    // What went wrong inside of a macro or a filter is what matters.
+    let (code, what) = match error.kind() {
+        ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
+        ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
+        ErrorKind::UndefinedError => ("variable_undefined", "undefined value"),
+        ErrorKind::OutOfFuel if error.detail().is_some() => ("limit_exceeded", ""),
+        ErrorKind::OutOfFuel => ("limit_exceeded", "the template takes too many steps"),
+        ErrorKind::UnknownFilter => ("template_invalid", "unknown filter"),
+        ErrorKind::UnknownTest => ("template_invalid", "unknown test"),
+        ErrorKind::UnknownFunction => ("template_invalid", "unknown function"),
+        _ => ("template_invalid", ""),
+    };
+    let recursion = error.detail().is_some_and(|detail| detail.contains("recursion"));
+    let code = if recursion { "limit_exceeded" } else { code };
+    let detail = error.detail().unwrap_or_default();
+    let message = match (what, detail) {
+        ("", "") => error.kind().to_string(),
+        ("", detail) => detail.to_owned(),
+        (what, "") => what.to_owned(),
+        (what, detail) => format!("{what}: {detail}"),
+    };
+    let own = &compiled.rewritten;
+    let offset = match error.range() {
+        Some(range) => own.origin(range.start.min(own.text.len())),
+        None => {
+            let line = error.line().unwrap_or(1).saturating_sub(1);
+            own.origin(own.text.split_inclusive('\n').take(line).map(str::len).sum())
+        }
+    };
+    let message = clean_message(&message);
+    let place = Location::at(&compiled.source, offset);
+    named(name, Error::malformed(message, Some(place)).coded(code))
+}
+
+/// The engine's message without the names that only our changes of the source put in.
+fn clean_message(message: &str) -> Cow<'_, str> {
+    match message.contains("__") {
+        true => Cow::Owned(
+            message
+                .replace("__out", "{{ }}")
+                .replace("__flat_row", "set")
+                .replace("__flat", "set")
+                .replace(functions::OURS, ""),
+        ),
+        false => Cow::Borrowed(message),
+    }
+}
+
+/// The error with template, line, column and the line in its message.
+pub(super) fn named(name: &str, error: Error) -> Error {
+    let Some(place) = error.place().cloned() else { return error };
+    let message = format!(
+        "template `{}`, line {}, column {}: {error}: {}",
+        clip(name, 60),
+        place.line,
+        place.column,
+        place.excerpt.trim()
+    );
+    let code = error.code().unwrap_or("template_invalid");
+    Error::malformed(message, Some(place)).coded(code)
+}

@@ -1,0 +1,297 @@
+//! The filters of a template (F-021), and the engine's own where they spell values as Python does.
+
+use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State};
+
+use super::budget::{self, allocate, allocate_slots, charge};
+use super::builtins::{self, TESTS, filter};
+use super::dates;
+use super::scope::Scope;
+use super::values::{Group, Messages, Moment, Nothing, is_missing, nothing};
+use tambour::yaml;
+
+/// Names of the filters that only we have.
+pub(super) const NAMES: &[&str] =
+    &["time_format", "date_format", "utc_offset", "to_yaml", "format_examples", "filter_not_muted"];
+
+pub(super) fn register(env: &mut Environment<'_>) {
+    env.add_filter("__out", out);
+    env.add_filter("time_format", |state: &State<'_, '_>, value: &Value, pattern: Option<String>| {
+        formatted(state, value, pattern.as_deref().unwrap_or("LT"))
+    });
+    env.add_filter("date_format", |state: &State<'_, '_>, value: &Value, pattern: Option<String>| {
+        formatted(state, value, pattern.as_deref().unwrap_or("LL"))
+    });
+    env.add_filter("utc_offset", utc_offset);
+    env.add_filter("to_yaml", to_yaml);
+    env.add_filter("format_examples", format_examples);
+    env.add_filter("filter_not_muted", filter_not_muted);
+    for (name, attribute) in [("select", "selectattr"), ("reject", "rejectattr")] {
+        let (own, by_attribute) = (filter(name), filter(attribute));
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            choose(state, &args, &own, &by_attribute)
+        });
+    }
+    for name in ["selectattr", "rejectattr"] {
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            let result = own(state, &args)?;
+            of_messages(args.first(), result)
+        });
+    }
+    for name in ["first", "last"] {
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let args = args.into_values();
+            let result = own(state, &args)?;
+            let messages =
+                args.first().is_some_and(|value| value.downcast_object_ref::<Messages>().is_some());
+            Ok::<_, Error>(if messages && result.is_undefined() { nothing() } else { result })
+        });
+    }
+    for name in ["default", "d"] {
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let mut args = args.into_values();
+            if let Some(value) = args.first_mut().filter(|value| is_missing(value)) {
+                *value = Value::UNDEFINED;
+            }
+            own(state, &args)
+        });
+    }
+    env.add_filter("string", |state: &State<'_, '_>, value: &Value| builtins::as_text(state, value));
+    for name in
+        ["upper", "lower", "title", "capitalize", "trim", "replace", "split", "lines", "indent", "reverse"]
+    {
+        let own = filter(name);
+        env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            let mut args = args.into_values();
+            let plain = |value: &Value| {
+                value.as_str().is_none()
+                    && !value.is_undefined()
+                    && (name != "reverse" || !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable))
+            };
+            for value in args.iter_mut().filter(|value| !value.is_kwargs()) {
+                if plain(value) && !value.is_number() {
+                    *value = builtins::as_text(state, value)?;
+                }
+            }
+            if let Some(value) = args.first_mut().filter(|value| plain(value)) {
+                *value = builtins::as_text(state, value)?;
+            }
+            own(state, &args)
+        });
+    }
+    env.add_filter("join", join);
+    env.add_test("defined", |value: &Value| !is_missing(value));
+    env.add_test("undefined", |value: &Value| is_missing(value));
+}
+
+/// What stands between `{{` and `}}`, before it is printed: a missing value is noted with its place.
+fn out(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value, Error> {
+    if value.is_undefined() {
+        if state.undefined_behavior() == minijinja::UndefinedBehavior::Strict {
+            let expression = Scope::of(state)?.expression(at);
+            return Err(Error::new(ErrorKind::UndefinedError, format!("`{expression}` is not defined")));
+        }
+        Scope::of(state)?.undefined(at);
+    }
+    Ok(value.clone())
+}
+
+fn formatted(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Value, Error> {
+    let scope = Scope::of(state)?;
+    if is_missing(value) {
+        scope.warn("time_missing", "the context has no `now`", None);
+        return Ok(nothing());
+    }
+    let locale = scope.context.locale;
+    // Each letter of a pattern may become the name of a month.
+    allocate(state, (pattern.len() as u64).saturating_mul(40))?;
+    if let Some(moment) = value.downcast_object_ref::<Moment>() {
+        return Ok(Value::from(dates::format(&moment.0, pattern, locale)));
+    }
+    let written = budget::text(state, value)?;
+    charge(state, 0, written.len() as u64)?;
+    match dates::parse(&written, scope.context.now.as_ref()) {
+        Some(time) => Ok(Value::from(dates::format(&time, pattern, locale))),
+        None => {
+            scope.warn(
+                "time_invalid",
+                format!("`{}` is no time", tambour::finding::clip(&written, 40)),
+                None,
+            );
+            Ok(Value::from(""))
+        }
+    }
+}
+
+fn utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Value, Error> {
+    let scope = Scope::of(state)?;
+    if is_missing(value) {
+        return Ok(nothing());
+    }
+    let written = budget::text(state, offset)?;
+    let moved = match value.downcast_object_ref::<Moment>() {
+        Some(moment) => Some(moment.0.clone()),
+        None => dates::parse(&budget::text(state, value)?, scope.context.now.as_ref()),
+    };
+    let offset = written.trim().parse::<i64>().ok();
+    match moved.zip(offset).and_then(|(time, offset)| dates::at_offset(&time, offset)) {
+        Some(time) => Ok(Value::from_object(Moment(time))),
+        None => {
+            let message = format!("`{}` is no offset in whole hours", tambour::finding::clip(&written, 40));
+            Err(Error::new(ErrorKind::InvalidOperation, message))
+        }
+    }
+}
+
+/// Text as it is, all else as YAML without a line break at the end; `indent` is for the lines after the first.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+fn to_yaml(
+    state: &State<'_, '_>,
+    value: &Value,
+    indent: Option<usize>,
+    options: minijinja::value::Kwargs,
+) -> Result<Value, Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => options.get::<Option<usize>>("indent")?,
+    };
+    options.assert_all_used()?;
+    if is_missing(value) {
+        return Ok(value.clone());
+    }
+    if value.as_str().is_some() {
+        return Ok(value.clone());
+    }
+    let weight = budget::weigh(state, value)?;
+    let json = budget::json(state, value)?;
+    // Two blanks for each level, and a line may be broken at each of its characters.
+    allocate(state, weight.indented(4).saturating_mul(2))?;
+    let indent = " ".repeat(indent.unwrap_or(0).min(1000));
+    let text = yaml::print(&json);
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+    allocate(
+        state,
+        lines.saturating_mul(indent.len() as u64).saturating_add(text.len() as u64).saturating_mul(2),
+    )?;
+    Ok(Value::from(text.trim_end_matches('\n').replace('\n', &format!("\n{indent}"))))
+}
+
+/// Example dialogues: blocks are divided by `<START>`, in any case; each begins with it in a line of its own, or with the
+/// `example_separator` of the config, and blank lines around it go.
+fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    const START: &str = "<start>";
+    let scope = Scope::of(state)?;
+    let config = scope.context.get("config").and_then(|config| config.get("example_separator"));
+    let separator = config.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
+    let written = budget::text(state, value)?;
+    let starts = memchr::memchr_iter(b'<', written.as_bytes()).count() as u64 + 1;
+    let separators = starts.saturating_mul(separator.len() as u64 + 64);
+    allocate(state, (written.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)))?;
+    let lower = written.to_ascii_lowercase();
+    let (mut blocks, mut from) = (Vec::new(), 0);
+    for (at, _) in lower.match_indices(START) {
+        blocks.push(&written[from..at]);
+        from = at + START.len();
+    }
+    blocks.push(&written[from..]);
+    let blocks = blocks.into_iter().map(str::trim).filter(|block| !block.is_empty());
+    let blocks: Vec<String> = blocks
+        .map(|block| if separator.is_empty() { block.to_owned() } else { format!("{separator}\n{block}") })
+        .collect();
+    Ok(Value::from(blocks.join("\n")))
+}
+
+fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if is_missing(value) {
+        return Ok(value.clone());
+    }
+    let heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
+    allocate_slots(state, value.len().unwrap_or(0))?;
+    match value.downcast_object_ref::<Group>() {
+        Some(group) => {
+            let members: Vec<Value> = group.members.iter().filter(|member| heard(member)).cloned().collect();
+            // A group in which nobody may speak is still a group.
+            let alone = if group.members.is_empty() { group.alone.clone() } else { String::new() };
+            Ok(Value::from_object(Group { members, alone }))
+        }
+        None => Ok(value.try_iter()?.filter(heard).collect()),
+    }
+}
+
+/// `select` and `reject`, which take `('role', 'user')` for an attribute that is equal.
+fn choose(
+    state: &mut State<'_, '_>,
+    args: &[Value],
+    own: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
+    by_attribute: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let attribute =
+        args.get(1).and_then(Value::as_str).filter(|name| args.len() == 3 && !TESTS.contains(name));
+    let result = match attribute {
+        Some(name) => {
+            let args = [args[0].clone(), Value::from(name), Value::from("equalto"), args[2].clone()];
+            by_attribute(state, &args)?
+        }
+        None => own(state, args)?,
+    };
+    of_messages(args.first(), result)
+}
+
+/// What was chosen among messages are messages.
+fn of_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
+    let messages = from.is_some_and(|value| {
+        value.downcast_object_ref::<Messages>().is_some() || value.downcast_object_ref::<Nothing>().is_some()
+    });
+    if !messages {
+        return Ok(result);
+    }
+    Ok(Value::from_object(Messages(result.try_iter()?.collect())))
+}
+
+/// Joins items as they print.
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+fn join(
+    state: &State<'_, '_>,
+    value: &Value,
+    separator: Option<String>,
+    options: minijinja::value::Kwargs,
+) -> Result<String, Error> {
+    let separator = match separator {
+        Some(separator) => separator,
+        None => options.get::<Option<String>>("d")?.unwrap_or_default(),
+    };
+    let attribute = options.get::<Option<String>>("attribute")?;
+    options.assert_all_used()?;
+    if is_missing(value) {
+        return Ok(String::new());
+    }
+    let mut out = String::new();
+    let mut allocated = 0_u64;
+    for (at, item) in value.try_iter()?.enumerate() {
+        charge(state, 1, separator.len() as u64)?;
+        let item = match &attribute {
+            Some(path) => {
+                charge(state, 0, path.len() as u64)?;
+                path.split('.').try_fold(item, |item, key| item.get_attr(key))?
+            }
+            None => item,
+        };
+        let item = budget::text(state, &item)?;
+        // Text grows by doubling.
+        let length = (item.len() + separator.len()) as u64;
+        allocated += length;
+        if allocated > 256 {
+            allocate(state, 256 + 2 * std::mem::take(&mut allocated))?;
+        }
+        if at > 0 {
+            out.push_str(&separator);
+        }
+        out.push_str(&item);
+    }
+    Ok(out)
+}

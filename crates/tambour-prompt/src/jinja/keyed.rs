@@ -1,0 +1,147 @@
+//! What migrated macros call for a key of a variable that is a list or an object, or the JSON text of one.
+
+use minijinja::Error;
+use minijinja::value::Value;
+use serde_json::Value as Json;
+
+use super::budget::{self, allocate};
+use super::functions::Call;
+use super::tavern::{Done, empty, global, normal, number, set_variable, variable};
+use crate::print;
+
+/// A value at a key of a variable that is a list or an object, made if there is none.
+pub(super) fn set_key(call: &mut Call<'_, '_, '_>) -> Done {
+    let (name, key, text) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    match with_key(call, variable(call, &name)?, &key, text)? {
+        Some(value) => set_variable(call, &name, value),
+        None => no_keys(call, &name),
+    }
+    Ok(empty())
+}
+
+pub(super) fn get_key(call: &mut Call<'_, '_, '_>) -> Done {
+    let (name, key) = (call.text(0)?, call.text(1)?);
+    let value = variable(call, &name)?;
+    keyed(call, value, &key)
+}
+
+pub(super) fn set_global_key(call: &mut Call<'_, '_, '_>) -> Done {
+    let (name, key, text) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    match with_key(call, global(call, &name)?, &key, text)? {
+        Some(value) => call.scope.set_global(&name, Some(value))?,
+        None => no_keys(call, &name),
+    }
+    Ok(empty())
+}
+
+pub(super) fn get_global_key(call: &mut Call<'_, '_, '_>) -> Done {
+    let (name, key) = (call.text(0)?, call.text(1)?);
+    let value = global(call, &name)?;
+    keyed(call, value, &key)
+}
+
+fn no_keys(call: &Call<'_, '_, '_>, name: &str) {
+    let name = tambour::finding::clip(name, 60);
+    call.warn(
+        "variable_without_keys",
+        format!("`{name}` is neither a list nor an object, and stays as it is"),
+    );
+}
+
+/// The value at a key of a list or an object, as SillyTavern finds it: what is neither is the value itself.
+fn keyed(call: &Call<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Value, Error> {
+    let Some(value) = value else { return Ok(empty()) };
+    let read = match &value {
+        Json::String(text) => {
+            budget::charge_copy(call.state, (text.len() as u64 / 2, (text.len() as u64).saturating_mul(4)))?;
+            serde_json::from_str::<Json>(text).ok()
+        }
+        value => {
+            budget::charge_json(call.state, value)?;
+            Some(value.clone())
+        }
+    };
+    let found = match read {
+        Some(Json::Array(items)) => index(key).and_then(|at| items.get(at).cloned()),
+        Some(Json::Object(fields)) => fields.get(&*place(key)).cloned(),
+        // `null` has no keys, and a word none of its own.
+        None | Some(Json::Null) => return Ok(normal(&value)),
+        Some(Json::String(text)) => {
+            index(key).and_then(|at| text.chars().nth(at)).map(|c| c.to_string().into())
+        }
+        Some(Json::Number(_) | Json::Bool(_)) => None,
+    };
+    Ok(match found {
+        None => empty(),
+        Some(Json::Bool(flag)) => Value::from(u8::from(flag)),
+        Some(found) => normal(&found),
+    })
+}
+
+/// A key that is a number, as a place in a list.
+fn index(key: &str) -> Option<usize> {
+    let number = number(key)?;
+    (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize)
+}
+
+/// A key of an object: a number as JavaScript writes it.
+fn place(key: &str) -> std::borrow::Cow<'_, str> {
+    number(key).map_or(key.into(), |number| print::float(number).into())
+}
+
+/// The list or object with a text at a key; nothing if the value is neither.
+fn with_key(
+    call: &Call<'_, '_, '_>,
+    value: Option<Json>,
+    key: &str,
+    text: String,
+) -> Result<Option<Json>, Error> {
+    let mut written = false;
+    let read = match value {
+        Some(Json::String(old)) => {
+            budget::charge_copy(call.state, (old.len() as u64, (old.len() as u64).saturating_mul(4)))?;
+            written = true;
+            serde_json::from_str::<Json>(&old).unwrap_or(Json::Bool(false))
+        }
+        Some(value) => value,
+        None => Json::Null,
+    };
+    let whole = match read {
+        Json::Null if number(key).is_some() => {
+            written = true;
+            Json::Array(Vec::new())
+        }
+        Json::Null => {
+            written = true;
+            Json::Object(serde_json::Map::new())
+        }
+        value => value,
+    };
+    let whole = match whole {
+        Json::Array(mut items) => {
+            // A list has no other keys; what is far behind its end would fill it with nothing.
+            if let Some(at) = index(key) {
+                allocate(
+                    call.state,
+                    (at.saturating_sub(items.len()) as u64 + 1).saturating_mul(budget::SLOT),
+                )?;
+                if at >= items.len() {
+                    items.resize(at + 1, Json::Null);
+                }
+                items[at] = text.into();
+            }
+            Json::Array(items)
+        }
+        Json::Object(mut fields) => {
+            fields.insert(place(key).into_owned(), text.into());
+            Json::Object(fields)
+        }
+        _ => return Ok(None),
+    };
+    if !written {
+        return Ok(Some(whole));
+    }
+    let (values, bytes) = budget::json_weight(&whole);
+    allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
+    Ok(Some(Json::String(whole.to_string())))
+}

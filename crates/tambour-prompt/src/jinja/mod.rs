@@ -1,0 +1,468 @@
+//! The Jinja environment of prompts (F-020 to F-036): templates over a context, in a sandbox.
+//!
+//! An [`Engine`] compiles templates and keeps them; an [`Assembly`] renders the templates of one prompt in order, which share
+//! what they set, and tells what was noticed and what the prompt asks to be done.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+//!
+//! let context = Context::from_json(&json!({
+//!     "user": "小明", "char": {"name": "Seraphina", "description": "{{char}} knows {{user}}."},
+//!     "state": {"hp": 7.0}, "now": "2026-03-14T15:09:00+08:00"
+//! }))?;
+//! let engine = Engine::new(Mode::Lenient);
+//! let mut assembly = Assembly::new(&engine, context, 1);
+//! let text = assembly.render("hello", "{{ char.description }} {{ state.hp }}/10, {{ now | time_format('LT') }}")?;
+//! assert_eq!(text, "Seraphina knows 小明. 7/10, 3:09 PM");
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! Values are data: nothing in them is interpreted. Fields of cards (`char.description` and the like), `user.persona` and
+//! entries of outlets are texts with macros and are rendered when they are asked for.
+
+mod assembly;
+mod budget;
+mod builtins;
+mod chance;
+mod context;
+pub mod dates;
+mod describe;
+mod expression;
+mod fault;
+mod filters;
+mod flat;
+mod functions;
+mod grammar;
+mod keyed;
+mod marks;
+mod operators;
+mod people;
+mod rewrite;
+mod scope;
+pub(crate) mod source;
+mod tavern;
+mod text;
+mod typed;
+mod values;
+
+pub use assembly::{Assembly, Effect, Outcome, Warning};
+pub use budget::Budget;
+pub use context::Context;
+pub use describe::PAIR;
+pub use expression::{Broken, condition, evaluate, holds, variables};
+pub use functions::names as functions;
+pub use grammar::OPERATORS;
+pub use typed::{Mismatch, Operand, Type, comparisons, number};
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use sha2::{Digest, Sha256};
+
+use crate::macros::{self, Migrated};
+use fault::{fault, named};
+use rewrite::Rewritten;
+use scope::{Frame, Scope};
+use tambour::error::{Error, Location, Result};
+use tambour::finding::clip;
+
+/// What happens when a template asks for what is not there (F-024).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is empty, and printing it is a warning.
+    #[default]
+    Lenient,
+    /// It is an error.
+    Strict,
+}
+
+/// What a template may cost (F-024).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JinjaLimits {
+    /// Bytes of a template.
+    pub source: usize,
+    /// Bytes of what one template comes to.
+    pub output: usize,
+    /// Steps of one template: an instruction is one, and so are a value that it goes through and 64 bytes that it reads or
+    /// makes.
+    pub fuel: u64,
+    /// Steps of all templates of one prompt.
+    pub prompt_fuel: u64,
+    /// Bytes of all values that the templates of one prompt make, given up or not, and of what they come to.
+    pub memory: usize,
+    /// Nesting of statements, expressions and macros.
+    pub recursion: usize,
+    /// Compiled templates that are kept.
+    pub templates: usize,
+}
+
+impl Default for JinjaLimits {
+    fn default() -> JinjaLimits {
+        JinjaLimits {
+            source: 1 << 20,
+            output: 4 << 20,
+            fuel: 500_000,
+            prompt_fuel: 2_000_000,
+            memory: 32 << 20,
+            recursion: 100,
+            templates: 1_000,
+        }
+    }
+}
+
+/// Compiles templates and keeps them; cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    mode: Mode,
+    limits: JinjaLimits,
+    cache: Mutex<Cache>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Templates by their source. The environment holds them compiled, under their hash.
+struct Cache {
+    env: Arc<Environment<'static>>,
+    sources: Arc<Mutex<HashMap<String, String>>>,
+    templates: HashMap<Arc<str>, Arc<Compiled>>,
+    migrated: HashMap<Arc<str>, Arc<Migrated>>,
+}
+
+struct Compiled {
+    env: Arc<Environment<'static>>,
+    source: Arc<str>,
+    hash: [u8; 32],
+    key: String,
+    rewritten: Rewritten,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("mode", &self.0.mode).field("limits", &self.0.limits).finish()
+    }
+}
+
+impl Engine {
+    /// An engine with the usual limits.
+    #[must_use]
+    pub fn new(mode: Mode) -> Engine {
+        Engine::with_limits(mode, JinjaLimits::default())
+    }
+
+    /// An engine with other limits.
+    #[must_use]
+    pub fn with_limits(mode: Mode, limits: JinjaLimits) -> Engine {
+        let cache = Mutex::new(Cache::new(mode, &limits));
+        Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
+    }
+
+    /// Handling of variables that are not there.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.0.mode
+    }
+
+    /// What templates may cost.
+    #[must_use]
+    pub fn limits(&self) -> &JinjaLimits {
+        &self.0.limits
+    }
+
+    /// How often a template was found compiled, and how often it was not (F-040).
+    #[must_use]
+    pub fn cache_counts(&self) -> (u64, u64) {
+        (self.0.hits.load(Ordering::Relaxed), self.0.misses.load(Ordering::Relaxed))
+    }
+
+    /// Whether `source` is a template, without rendering it. `name` is for the error.
+    ///
+    /// # Errors
+    /// It is too long or does not compile; with template, line, column and the line (F-025).
+    pub fn check(&self, name: &str, source: &str) -> Result<()> {
+        self.compiled(name, source, None).map(|_| ())
+    }
+
+    /// Names that a template reads and does not set itself, sorted: `user`, `state.hp`.
+    ///
+    /// # Errors
+    /// As [`Engine::check`].
+    pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        let compiled = self.compiled(name, source, None)?;
+        let template = compiled.env.get_template(&compiled.key);
+        let template = template.map_err(|error| fault(name, &compiled, &error))?;
+        let own = |name: &str| {
+            let root = name.split('.').next().unwrap_or_default();
+            root.starts_with("__") || functions::names().any(|known| known == root) || ENGINE.contains(&root)
+        };
+        let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
+        names.retain(|name| !own(name));
+        names.sort();
+        Ok(names)
+    }
+
+    /// The migration of a text, kept as templates are.
+    #[must_use]
+    pub fn migrated(&self, source: &str) -> Arc<Migrated> {
+        let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(migrated) = cache().migrated.get(source) {
+            return Arc::clone(migrated);
+        }
+        let migrated = Arc::new(macros::migrate(source));
+        // Longer ones are no templates.
+        if source.len() <= self.0.limits.source {
+            let mut cache = cache();
+            if cache.migrated.len() >= self.0.limits.templates {
+                cache.migrated.clear();
+            }
+            cache.migrated.insert(source.into(), Arc::clone(&migrated));
+        }
+        migrated
+    }
+
+    /// Names that a template sets for those that follow it, in the order of their statements.
+    ///
+    /// # Errors
+    /// As [`Engine::check`].
+    pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        Ok(self.compiled(name, source, None)?.rewritten.sets.clone())
+    }
+
+    fn compiled(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<Compiled>> {
+        let limit = self.0.limits.source;
+        if source.len() > limit {
+            let message =
+                format!("template `{}` has {} bytes; at most {limit} are read", clip(name, 60), source.len());
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        let source = rewrite::cleaned(source);
+        // Nothing is left half done when a thread ends. Others find their templates while this one is compiled.
+        let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = lock();
+        if let Some(compiled) = cache.templates.get(&*source) {
+            self.0.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(Arc::clone(compiled));
+        }
+        self.0.misses.fetch_add(1, Ordering::Relaxed);
+        if cache.templates.len() >= self.0.limits.templates {
+            *cache = Cache::new(self.0.mode, &self.0.limits);
+        }
+        let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
+        drop(cache);
+        let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
+        // What is compiled is kept as long as the prompt is.
+        let size = rewritten.parts as u64 * PART + 4 * source.len() as u64;
+        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten.parts as u64)) {
+            let message =
+                format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
+        let key = hash.iter().fold(String::new(), |mut key, byte| {
+            let _ = write!(key, "{byte:02x}");
+            key
+        });
+        let source: Arc<str> = source.into();
+        let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.insert(key.clone(), rewritten.text.clone());
+        drop(sources);
+        let compiled = Arc::new(Compiled { env, source: Arc::clone(&source), hash, key, rewritten });
+        if let Err(error) = compiled.env.get_template(&compiled.key) {
+            return Err(fault(name, &compiled, &error));
+        }
+        if let Some(place) = compiled.rewritten.unread {
+            let place = Location::at(&compiled.source, place);
+            let message = "this code cannot be read";
+            return Err(named(name, Error::malformed(message, Some(place)).coded("template_syntax")));
+        }
+        lock().templates.insert(source, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+
+    /// Renders in a scope.
+    fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
+        let compiled = self.compiled(name, source, Some(&scope.budget))?;
+        let source = Arc::clone(&compiled.source);
+        let frame = Frame { name: name.into(), source, hash: compiled.hash, original_used: false };
+        if !scope.enter(frame) {
+            let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
+            return Err(Error::invalid(message).coded("limit_exceeded"));
+        }
+        let budget = scope.budget.clone();
+        let mut output =
+            Output { bytes: Vec::new(), most: self.0.limits.output, full: false, paid: 0, budget };
+        let template = compiled.env.get_template(&compiled.key);
+        let rendered = template.and_then(|template| {
+            let captured = template.render_captured_to(scope.root(), &mut output)?;
+            Ok(captured.state().fuel_levels().map_or(0, |(used, _)| used))
+        });
+        scope.leave(*rendered.as_ref().unwrap_or(&self.0.limits.fuel));
+        let too_long = |what: &str| {
+            Error::invalid(format!("template `{}` {what}", clip(name, 60))).coded("limit_exceeded")
+        };
+        let longer = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
+        if output.full {
+            return Err(longer());
+        }
+        if scope.budget.is_stopped() {
+            return Err(too_long("takes too long, or nobody waits for it"));
+        }
+        if let Err(error) = rendered {
+            return Err(scope.failure().unwrap_or_else(|| fault(name, &compiled, &error)));
+        }
+        let text = String::from_utf8(output.bytes)
+            .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+        marks::settle(text, self.0.limits.output).ok_or_else(longer)
+    }
+}
+
+/// Bytes that a tag or token takes when it is compiled.
+const PART: u64 = 200;
+
+/// Names that the engine itself has.
+const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
+
+/// Names of the filters of a template.
+#[must_use]
+pub fn filter_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        builtins::filter_names().into_iter().chain(filters::NAMES.iter().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Names of the tests of a template.
+pub fn test_names() -> impl Iterator<Item = &'static str> {
+    builtins::TESTS.iter().copied()
+}
+
+/// Names of the functions of a template, those of the engine among them.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    functions::names().chain(builtins::FUNCTIONS.iter().copied())
+}
+
+impl Cache {
+    fn new(mode: Mode, limits: &JinjaLimits) -> Cache {
+        let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
+        let mut env = environment(mode, limits);
+        let stored = Arc::clone(&sources);
+        env.set_loader(move |key| {
+            let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(stored.remove(key))
+        });
+        env.set_auto_reload(false);
+        Cache { env: Arc::new(env), sources, templates: HashMap::new(), migrated: HashMap::new() }
+    }
+}
+
+/// The engine's environment: its own functions and filters, ours, and nothing that reaches outside.
+fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
+    // Empty, so that nothing is there that does not say what it costs.
+    let mut env = Environment::empty();
+    env.set_undefined_behavior(match mode {
+        Mode::Lenient => UndefinedBehavior::Chainable,
+        Mode::Strict => UndefinedBehavior::Strict,
+    });
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_formatter(|out, state, value| {
+        let text = budget::text(state, value)?;
+        // It may be caught instead of going out, and stays then.
+        budget::allocate(state, text.len() as u64)?;
+        out.write_str(&text)?;
+        Ok(())
+    });
+    env.set_fuel(Some(limits.fuel));
+    env.set_recursion_limit(limits.recursion);
+    env.set_debug(true);
+    // A template that ends its last line keeps its line break.
+    let mut syntax = SyntaxConfig::builder();
+    if let Ok(syntax) = syntax.keep_trailing_newline(true).build() {
+        env.set_syntax(syntax);
+    }
+    builtins::register(&mut env);
+    operators::register(&mut env);
+    filters::register(&mut env);
+    functions::register(&mut env);
+    env
+}
+
+/// Whether a text is a template, whatever it costs to render.
+pub(crate) fn compiles(source: &str) -> bool {
+    syntax_fault(source).is_none()
+}
+
+/// The reason why a text is no template.
+pub(crate) fn syntax_fault(source: &str) -> Option<String> {
+    let mut env = Environment::empty();
+    env.set_recursion_limit(JinjaLimits::default().recursion);
+    match rewrite::rewrite(source) {
+        Err(error) => Some(error.to_string()),
+        Ok(rewritten) => {
+            let error = env.template_from_str(&rewritten.text).err()?;
+            Some(error.detail().map_or_else(|| error.to_string(), str::to_owned))
+        }
+    }
+}
+
+/// Whether a name is one of the context's own (F-020).
+pub(crate) fn is_context(name: &str) -> bool {
+    scope::NAMES.contains(&name) || ENGINE.contains(&name)
+}
+
+/// Whether a name is that of a function.
+pub(crate) fn is_function(name: &str) -> bool {
+    functions::names().any(|known| known == name)
+}
+
+/// Whether a name is that of a filter.
+pub(crate) fn is_filter(name: &str) -> bool {
+    filters::NAMES.contains(&name) || builtins::filter_names().contains(&name)
+}
+
+/// Whether a name is that of a test.
+pub(crate) fn is_test(name: &str) -> bool {
+    builtins::TESTS.contains(&name)
+}
+
+/// Output up to a limit.
+struct Output {
+    bytes: Vec<u8>,
+    most: usize,
+    full: bool,
+    /// Bytes that are paid for.
+    paid: usize,
+    budget: Budget,
+}
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            self.full = true;
+            return Err(io::Error::other("the output is too long"));
+        }
+        // Paid for in blocks, before it grows.
+        while self.paid < self.bytes.len() + bytes.len() {
+            let block = (self.bytes.len() + bytes.len() - self.paid).max(4 << 10);
+            if !self.budget.allocate(block as u64) || !self.budget.is_left() {
+                self.full = true;
+                return Err(io::Error::other("the budget is used up"));
+            }
+            self.paid += block;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

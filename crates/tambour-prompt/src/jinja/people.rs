@@ -1,0 +1,170 @@
+//! Who takes part: the user, the character, the members of a group (F-034).
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+
+use minijinja::value::{Serde, Value};
+use serde_json::{Map, Value as Json};
+
+use super::context::Context;
+use super::scope::Scope;
+use super::values::{Group, Person, nothing};
+use crate::print;
+
+/// Fields of a character that imported texts ask for.
+const CHAR: &[&str] = &[
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "version",
+    "main_prompt",
+    "jailbreak",
+    "depth_prompt",
+    "creator_notes",
+    "examples",
+    "examples_raw",
+    "greetings",
+    "avatar_path",
+];
+
+/// Fields of a user that imported texts ask for.
+const USER: &[&str] = &["name", "persona", "avatar_path"];
+
+/// Our names of fields, and those that cards have for them.
+const ALIASES: &[(&str, &[&str])] = &[
+    ("version", &["character_version"]),
+    ("main_prompt", &["system_prompt"]),
+    ("jailbreak", &["post_history_instructions"]),
+    ("examples", &["mes_example", "examples_raw"]),
+    ("examples_raw", &["mes_example", "examples"]),
+];
+
+/// Fields that are names and places, not texts with macros.
+const PLAIN: &[&str] =
+    &["name", "nickname", "version", "character_version", "avatar_path", "creator", "muted"];
+
+pub(super) struct People<'c> {
+    context: &'c Context,
+    scope: &'c Weak<Scope>,
+}
+
+impl<'c> People<'c> {
+    pub(super) fn new(context: &'c Context, scope: &'c Weak<Scope>) -> People<'c> {
+        People { context, scope }
+    }
+
+    pub(super) fn user(&self) -> Value {
+        self.one(self.context.get("user"), USER)
+    }
+
+    pub(super) fn char(&self) -> Value {
+        self.one(self.context.get("char"), CHAR)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let group = self.context.get("group").and_then(Json::as_array);
+        group.map(|members| members.iter().map(name).collect()).unwrap_or_default()
+    }
+
+    /// Prints the names of the members, outside of groups that of the character.
+    pub(super) fn group(&self) -> Value {
+        let members =
+            self.context.get("group").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+        let members = members.iter().map(|member| self.one(Some(member), CHAR)).collect();
+        let alone = self.context.get("char").map(name).unwrap_or_default();
+        Value::from_object(Group { members, alone })
+    }
+
+    /// Those who do not speak: the other members and the user.
+    pub(super) fn not_char(&self) -> Value {
+        if let Some(given) = self.context.get("not_char") {
+            return Value::from(Serde(given));
+        }
+        let speaker = self.context.get("char").map(name).unwrap_or_default();
+        let mut names = self.names();
+        names.retain(|name| *name != speaker);
+        names.extend(self.context.get("user").map(name));
+        Value::from(names.join(", "))
+    }
+
+    fn one(&self, value: Option<&Json>, known: &'static [&'static str]) -> Value {
+        let Some(value) = value else { return nothing() };
+        let empty = Map::new();
+        let fields = value.as_object().unwrap_or(&empty);
+        let mut person = Person {
+            name: name(value),
+            fields: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            known,
+            scope: self.scope.clone(),
+        };
+        for (key, field) in fields {
+            put(&mut person, key, field);
+        }
+        for (key, others) in ALIASES {
+            let other =
+                others.iter().find_map(|other| fields.get(*other)).filter(|_| !fields.contains_key(*key));
+            if let Some(field) = other {
+                put(&mut person, key, field);
+            }
+        }
+        let depth = fields.get("depth_prompt").or_else(|| fields.get("extensions")?.get("depth_prompt"));
+        if let Some(text) = depth.and_then(|depth| depth.get("prompt")) {
+            person.fields.remove("depth_prompt");
+            put(&mut person, "depth_prompt", text);
+        }
+        greetings(&mut person, fields);
+        person.fields.insert("name".to_owned(), Value::from(person.name.clone()));
+        Value::from_object(person)
+    }
+}
+
+/// The first greeting and the alternate ones, as `greeting_0` and so on for macros, and as a list.
+fn greetings(person: &mut Person, fields: &Map<String, Json>) {
+    let list = match fields.get("greetings") {
+        Some(Json::Array(greetings)) => greetings.clone(),
+        _ => {
+            let first = fields.get("first_mes").or_else(|| fields.get("first_message")).cloned();
+            let more = match fields.get("alternate_greetings") {
+                Some(Json::Array(more)) => more.clone(),
+                Some(one @ Json::String(_)) => vec![one.clone()],
+                _ => Vec::new(),
+            };
+            let none = first.is_none() && more.is_empty();
+            let all: Vec<Json> = std::iter::once(first.unwrap_or_default()).chain(more).collect();
+            if none { Vec::new() } else { all }
+        }
+    };
+    for (at, greeting) in list.iter().enumerate() {
+        if let Some(text) = greeting.as_str() {
+            person.texts.insert(format!("greeting_{at}"), text.into());
+        }
+    }
+    if !list.is_empty() {
+        person.fields.insert("greetings".to_owned(), Value::from(Serde(list)));
+    }
+}
+
+fn put(person: &mut Person, key: &str, field: &Json) {
+    match field {
+        Json::Null => {}
+        Json::String(text) if !PLAIN.contains(&key) => {
+            person.texts.insert(key.to_owned(), text.as_str().into());
+        }
+        field => {
+            person.fields.insert(key.to_owned(), Value::from(Serde(field)));
+        }
+    }
+}
+
+/// The name of somebody: a text, or the nickname or name of an object.
+fn name(value: &Json) -> String {
+    match value {
+        Json::String(name) => name.clone(),
+        value => {
+            let field = |key: &str| value.get(key).map(print::text).filter(|name| !name.is_empty());
+            field("nickname").or_else(|| field("name")).unwrap_or_default().into_owned()
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! What the templates of one prompt share while they are rendered, in order (F-027): the temporary scope, requested writes, what
+//! was noticed, and chance.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use minijinja::value::{Object, Serde, Value};
+use minijinja::{Error, ErrorKind, State};
+use rand::rngs::ChaCha8Rng;
+use serde_json::Map;
+
+use super::budget::{self, Budget};
+use super::context::Context;
+use super::values::{self, Global, Messages, Moment, Nothing, Soft, nothing};
+use super::{Effect, Engine, Warning, chance, people, source, text};
+use crate::macros::{self, Migrated};
+use tambour::error::Location;
+
+/// Names that always mean what the context says, whatever a template has set (F-020).
+pub(super) const NAMES: &[&str] = &[
+    "user",
+    "char",
+    "state",
+    "state_desc",
+    "global_state",
+    "history",
+    "context",
+    "display_context",
+    "config",
+    "instruct",
+    "group",
+    "not_char",
+    "now",
+    "user_input",
+    "idle_duration",
+    "is_mobile",
+    "last_generation",
+    "system_prompt",
+    "anchor_before",
+    "anchor_after",
+    "lore_before",
+    "lore_after",
+    "pipe_result",
+];
+
+/// The name under which functions find the scope.
+const HANDLE: &str = "__scope";
+
+/// Texts of fields within texts of fields.
+const FIELD_DEPTH: usize = 8;
+
+/// Texts of fields that one prompt renders.
+const FIELDS: usize = 10_000;
+
+/// Warnings that are kept; more are counted.
+const WARNINGS: usize = 1_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) engine: Engine,
+    pub(super) context: Context,
+    /// The values of [`NAMES`].
+    named: HashMap<&'static str, Value>,
+    /// What all templates of the prompt may still cost.
+    pub(super) budget: Budget,
+    changing: Mutex<Changing>,
+}
+
+#[derive(Debug)]
+struct Changing {
+    local: HashMap<String, (usize, Value)>,
+    /// Keys of the state that are gone for this prompt.
+    deleted: HashSet<String>,
+    /// Names that were ever set, for their order.
+    set: usize,
+    global: Map<String, serde_json::Value>,
+    /// Values of the context, the state and the global variables that were asked for, as the engine has them.
+    read: HashMap<String, Value>,
+    read_global: HashMap<String, Value>,
+    /// Their names, until one is set.
+    global_names: Option<Arc<[Value]>>,
+    effects: Vec<Effect>,
+    warnings: Vec<Warning>,
+    /// Hashes of what was noticed: it is told once.
+    told: HashSet<u64>,
+    more_warnings: usize,
+    random: ChaCha8Rng,
+    frames: Vec<Frame>,
+    fields: usize,
+    /// Names and texts of the fields that are being rendered.
+    open: Vec<(String, Arc<str>)>,
+    failed: Option<tambour::error::Error>,
+}
+
+/// A template that is being rendered.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) name: Arc<str>,
+    pub(super) source: Arc<str>,
+    /// Of the source; part of what `pick` goes by.
+    pub(super) hash: [u8; 32],
+    /// Whether it has printed the text that it replaces.
+    pub(super) original_used: bool,
+}
+
+impl Scope {
+    /// The scope of one prompt. `chance` is what `random` and `roll` go by when the context has no seed.
+    pub(super) fn new(engine: Engine, context: Context, chance: u64, budget: Budget) -> Arc<Scope> {
+        let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
+        let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
+        let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
+        let changing = Changing {
+            local: HashMap::new(),
+            deleted: HashSet::new(),
+            set: 0,
+            global: global.unwrap_or_default(),
+            read: HashMap::new(),
+            read_global: HashMap::new(),
+            global_names: None,
+            effects: Vec::new(),
+            warnings: Vec::new(),
+            told: HashSet::new(),
+            more_warnings: 0,
+            random: chance::seeded(&[b"random", seed.as_bytes(), chat.as_bytes()]),
+            frames: Vec::new(),
+            fields: 0,
+            open: Vec::new(),
+            failed: None,
+        };
+        Arc::new_cyclic(|scope| {
+            let named = named(&context, scope);
+            Scope { engine, context, named, budget, changing: Mutex::new(changing) }
+        })
+    }
+
+    fn changing(&self) -> MutexGuard<'_, Changing> {
+        // Nothing is left half done when a thread ends.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The scope of the template that is being rendered.
+    pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Scope>, Error> {
+        let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
+        Scope::find(state).ok_or_else(missing)
+    }
+
+    /// As [`Scope::of`]; an expression by itself has none.
+    pub(super) fn find(state: &State<'_, '_>) -> Option<Arc<Scope>> {
+        let handle = state.lookup(HANDLE)?;
+        handle.downcast_object_ref::<Handle>().map(|handle| Arc::clone(&handle.0))
+    }
+
+    /// The variables of a template.
+    pub(super) fn root(self: &Arc<Scope>) -> Value {
+        Value::from_object(Root(Arc::clone(self)))
+    }
+
+    /// A variable by its bare name: the context's own, the temporary scope, other keys of the context, the state.
+    fn lookup(&self, name: &str) -> Option<Value> {
+        if name.starts_with("__") {
+            // Ours: nothing that is set stands in their place.
+            return None;
+        }
+        if let Some(value) = self.named.get(name) {
+            if name == "pipe_result" && value.downcast_object_ref::<Nothing>().is_some() {
+                self.warn("pipe_missing", "there is no result of a pipe", None);
+            }
+            return Some(value.clone());
+        }
+        self.local(name).or_else(|| self.read(name).filter(|_| !self.is_deleted(name)))
+    }
+
+    /// A key of the context, else of the state.
+    pub(super) fn read(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.changing().read.get(name) {
+            return Some(value.clone());
+        }
+        let given = self.context.values.get(name).or_else(|| self.context.state.get(name))?;
+        let value = Value::from(Serde(given));
+        self.changing().read.insert(name.to_owned(), value.clone());
+        Some(value)
+    }
+
+    /// A key of the state.
+    pub(super) fn of_state(&self, name: &str) -> Option<Value> {
+        // No name of a variable begins so.
+        let place = format!("\0{name}");
+        if let Some(value) = self.changing().read.get(&place) {
+            return Some(value.clone());
+        }
+        let value = self.context.state.get(name).map(|value| Value::from(Serde(value)))?;
+        self.changing().read.insert(place, value.clone());
+        Some(value)
+    }
+
+    /// Whether the state has a key.
+    pub(super) fn has_state(&self, name: &str) -> bool {
+        self.context.state.get(name).is_some()
+    }
+
+    /// A variable of the temporary scope.
+    pub(super) fn local(&self, name: &str) -> Option<Value> {
+        self.changing().local.get(name).map(|(_, value)| value.clone())
+    }
+
+    /// Sets a variable of the temporary scope.
+    pub(super) fn set_local(&self, name: &str, value: Value) {
+        let mut changing = self.changing();
+        changing.set += 1;
+        let place = changing.local.get(name).map_or(changing.set, |(place, _)| *place);
+        changing.local.insert(name.to_owned(), (place, value));
+        changing.deleted.remove(name);
+    }
+
+    /// Removes a variable of the temporary scope, and hides the key of the state.
+    pub(super) fn delete_local(&self, name: &str) {
+        let mut changing = self.changing();
+        changing.local.remove(name);
+        if self.has_state(name) {
+            changing.deleted.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a key of the state is gone for this prompt.
+    pub(super) fn is_deleted(&self, name: &str) -> bool {
+        self.changing().deleted.contains(name)
+    }
+
+    /// The temporary scope, in the order in which the names were set first.
+    pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
+        let changing = self.changing();
+        let mut all: Vec<(&String, &(usize, Value))> = changing.local.iter().collect();
+        all.sort_by_key(|(_, (place, _))| *place);
+        all.into_iter()
+            .map(|(name, (_, value))| (name.clone(), text::json(value).unwrap_or_default()))
+            .collect()
+    }
+
+    /// Looks at a global variable, with the writes that were asked for.
+    pub(super) fn with_global<T>(&self, name: &str, look: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
+        self.changing().global.get(name).map(look)
+    }
+
+    /// A global variable, as the engine has it.
+    pub(super) fn global(&self, name: &str) -> Option<Value> {
+        let mut changing = self.changing();
+        if let Some(value) = changing.read_global.get(name) {
+            return Some(value.clone());
+        }
+        let value = changing.global.get(name).map(|value| Value::from(Serde(value)))?;
+        changing.read_global.insert(name.to_owned(), value.clone());
+        Some(value)
+    }
+
+    /// Names of all global variables.
+    pub(super) fn global_names(&self) -> Arc<[Value]> {
+        let mut changing = self.changing();
+        let Changing { global, global_names, .. } = &mut *changing;
+        let listed = || global.keys().map(|key| Value::from(key.as_str())).collect();
+        Arc::clone(global_names.get_or_insert_with(listed))
+    }
+
+    /// Values and bytes of all global variables.
+    pub(super) fn global_weight(&self) -> (u64, u64) {
+        let changing = self.changing();
+        changing.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
+            let (more, text) = budget::json_weight(value);
+            (values + more + 1, bytes + text + key.len() as u64)
+        })
+    }
+
+    /// Whether there are global variables.
+    pub(super) fn has_globals(&self) -> bool {
+        !self.changing().global.is_empty()
+    }
+
+    /// All global variables, with the writes that were asked for.
+    pub(super) fn globals(&self) -> Map<String, serde_json::Value> {
+        self.changing().global.clone()
+    }
+
+    /// Asks for a write of a global variable (F-023); `None` removes it.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
+        let (values, bytes) = value.as_ref().map_or((0, 0), budget::json_weight);
+        let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT).saturating_mul(2);
+        if !self.budget.allocate(size) {
+            return Err(budget::too_large());
+        }
+        let mut changing = self.changing();
+        // Their names are listed anew.
+        if !self.budget.spend(changing.global.len() as u64 / 4) {
+            return Err(budget::too_large());
+        }
+        changing.global_names = None;
+        changing.read_global.remove(name);
+        let name = name.to_owned();
+        match value.clone() {
+            Some(value) => changing.global.insert(name.clone(), value),
+            None => changing.global.shift_remove(&name),
+        };
+        changing.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
+        Ok(())
+    }
+
+    /// Asks for a word to be banned (F-035).
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
+        if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT) {
+            return Err(budget::too_large());
+        }
+        self.changing().effects.push(Effect::Banned { word: word.to_owned() });
+        Ok(())
+    }
+
+    /// Runs with the numbers of chance.
+    pub(super) fn random<T>(&self, run: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
+        run(&mut self.changing().random)
+    }
+
+    /// The choice among `count` that stays the same at this place of this template in this chat.
+    pub(super) fn stable(&self, site: Option<usize>, count: usize) -> usize {
+        let chat = self.context.get("chat_id").map(ToString::to_string).unwrap_or_default();
+        let seed = self.context.seed.clone().unwrap_or_default();
+        let hash = self.frame().map(|frame| frame.hash).unwrap_or_default();
+        let site = (site.unwrap_or(usize::MAX) as u64).to_le_bytes();
+        let mut source = chance::seeded(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
+        chance::below(&mut source, count)
+    }
+
+    /// The text that a text of a card replaces: by the name of its field, or the same for all. Each text is given it once.
+    pub(super) fn original(self: &Arc<Scope>) -> Value {
+        let mut changing = self.changing();
+        let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.original_used) else {
+            return Value::from("");
+        };
+        let text = match self.context.get("original") {
+            Some(serde_json::Value::Object(map)) => map.get(&*frame.name),
+            one => one,
+        };
+        let Some(text) = text.and_then(serde_json::Value::as_str) else { return Value::from("") };
+        frame.original_used = true;
+        drop(changing);
+        self.field("original", &text.into())
+    }
+
+    /// Notes that the expression at this place of the present template printed a missing value.
+    pub(super) fn undefined(&self, at: usize) {
+        let message = format!("`{}` is not defined", self.expression(at));
+        self.warn("variable_undefined", message, Some(at));
+    }
+
+    /// The expression at a place of the present template, short enough for a message.
+    pub(super) fn expression(&self, at: usize) -> String {
+        let frame = self.frame();
+        let expression = frame.as_ref().map(|frame| source::expression_at(&frame.source, at));
+        tambour::finding::clip(expression.unwrap_or_default(), 60).into_owned()
+    }
+
+    /// Notes a warning at a place of the present template, once.
+    pub(super) fn warn(&self, code: &'static str, message: impl Into<String>, at: Option<usize>) {
+        let frame = self.frame();
+        let message = message.into();
+        let mut hasher = DefaultHasher::new();
+        (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
+        let mut changing = self.changing();
+        // Those that are not kept are not remembered either.
+        if changing.told.contains(&hasher.finish()) {
+            return;
+        }
+        if changing.warnings.len() >= WARNINGS {
+            changing.more_warnings += 1;
+            return;
+        }
+        changing.told.insert(hasher.finish());
+        let place = frame.as_ref().zip(at).map(|(frame, at)| Location::at(&frame.source, at));
+        changing.warnings.push(Warning {
+            code,
+            template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
+            line: place.as_ref().map(|place| place.line),
+            column: place.as_ref().map(|place| place.column),
+            message,
+        });
+    }
+
+    pub(super) fn warnings(&self) -> (Vec<Warning>, usize) {
+        let changing = self.changing();
+        (changing.warnings.clone(), changing.more_warnings)
+    }
+
+    pub(super) fn effects(&self) -> Vec<Effect> {
+        self.changing().effects.clone()
+    }
+
+    pub(super) fn frame(&self) -> Option<Frame> {
+        self.changing().frames.last().cloned()
+    }
+
+    /// Begins a template; false if there is no room for one more within another.
+    pub(super) fn enter(&self, frame: Frame) -> bool {
+        let mut changing = self.changing();
+        let room = changing.frames.len() <= FIELD_DEPTH && self.budget.is_left();
+        if room {
+            changing.frames.push(frame);
+        }
+        room
+    }
+
+    /// Ends a template that used so many steps.
+    pub(super) fn leave(&self, steps: u64) {
+        self.changing().frames.pop();
+        self.budget.spend(steps);
+    }
+
+    /// The error of a text in a field, which the template around it ends with.
+    pub(super) fn failure(&self) -> Option<tambour::error::Error> {
+        self.changing().failed.take()
+    }
+
+    /// A text with its macros as Jinja. One that has too many of them stays as it was, which nothing tells later.
+    pub(super) fn migrated(&self, source: &str) -> Arc<Migrated> {
+        let migrated = self.engine.migrated(source);
+        for limit in migrated.warnings.iter().filter(|warning| warning.code == "macro_limit") {
+            self.warn(limit.code, limit.message.clone(), None);
+        }
+        migrated
+    }
+
+    /// The text of a field: migrated, then rendered in the same scope (M-021).
+    pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
+        // It is searched for macros, and what was compiled is found by all of it.
+        let room = self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
+        if !room {
+            return Value::from(if self.budget.is_stopped() {
+                budget::stopped()
+            } else {
+                budget::too_large()
+            });
+        }
+        if !macros::may_hold(source) {
+            return Value::from(&**source);
+        }
+        // A text that names itself stands in itself as nothing.
+        let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
+        if self.changing().open.iter().any(open) {
+            let what = tambour::finding::clip(name, 60);
+            self.warn(
+                "field_within_itself",
+                format!("the text of `{what}` names itself, which prints nothing"),
+                None,
+            );
+            return Value::from("");
+        }
+        let many = {
+            let mut changing = self.changing();
+            changing.fields += 1;
+            changing.fields > FIELDS
+        };
+        if many {
+            self.warn("limit_exceeded", format!("`{name}`: more than {FIELDS} texts with macros"), None);
+            return Value::from("");
+        }
+        let migrated = self.migrated(source);
+        self.changing().open.push((name.to_owned(), Arc::clone(source)));
+        let rendered = self.engine.render(self, name, &migrated.text);
+        self.changing().open.pop();
+        match rendered {
+            Ok(text) => Value::from(text),
+            Err(error) => {
+                let message = error.to_string();
+                self.changing().failed.get_or_insert(error);
+                Value::from(Error::new(ErrorKind::BadInclude, message))
+            }
+        }
+    }
+}
+
+/// The values that every template has.
+fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value> {
+    let plain = |name: &str| context.get(name).map_or_else(nothing, |value| Value::from(Serde(value)));
+    let soft = |name: &str| Soft::value(context.get(name));
+    let people = people::People::new(context, scope);
+    let global = Value::from_object(Global(scope.clone()));
+    let description = values::Description::of(context);
+    NAMES
+        .iter()
+        .map(|&name| {
+            let value = match name {
+                "user" => people.user(),
+                "char" => people.char(),
+                "group" => people.group(),
+                "not_char" => people.not_char(),
+                "state" => {
+                    let value = Value::from(Serde(&context.state));
+                    Value::from_object(values::State { value, global: global.clone() })
+                }
+                "state_desc" => Value::from_object(description.clone()),
+                "global_state" => global.clone(),
+                "history" | "context" | "display_context" => Messages::value(context.get(name)),
+                "config" | "instruct" | "last_generation" => soft(name),
+                "now" => context.now.clone().map_or_else(nothing, |now| Value::from_object(Moment(now))),
+                name => plain(name),
+            };
+            (name, value)
+        })
+        .collect()
+}
+
+/// The scope, for functions.
+#[derive(Debug)]
+struct Handle(Arc<Scope>);
+
+impl Object for Handle {}
+
+/// The variables of a template.
+#[derive(Debug)]
+struct Root(Arc<Scope>);
+
+impl Object for Root {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if key == HANDLE {
+            return Some(Value::from_object(Handle(Arc::clone(&self.0))));
+        }
+        self.0.lookup(key)
+    }
+}

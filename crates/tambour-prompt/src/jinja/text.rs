@@ -1,0 +1,104 @@
+//! Values of the engine as text and as JSON (F-026): one form, without Python's spelling.
+
+use std::borrow::Cow;
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Error, ErrorKind};
+
+use super::values;
+use crate::print;
+
+/// Lists in lists that are printed or stored.
+const DEPTH: usize = 128;
+
+/// `value` as it is printed.
+///
+/// # Errors
+/// It is nested too deeply.
+pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
+    if let Some(text) = value.as_str() {
+        return Ok(Cow::Borrowed(text));
+    }
+    Ok(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Cow::Borrowed(""),
+        ValueKind::Bool if value.is_true() => Cow::Borrowed("true"),
+        ValueKind::Bool => Cow::Borrowed("false"),
+        ValueKind::Number if value.is_integer() => Cow::Owned(value.to_string()),
+        ValueKind::Number => {
+            Cow::Owned(f64::try_from(value.clone()).map_or_else(|_| value.to_string(), print::float))
+        }
+        ValueKind::Invalid => return Err(invalid(value)),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable if values::own_text(value).is_none() => {
+            let mut out = String::new();
+            print::json(&json(value)?, &mut out);
+            Cow::Owned(out)
+        }
+        _ => Cow::Owned(values::own_text(value).unwrap_or_else(|| value.to_string())),
+    })
+}
+
+/// `value` as JSON; what has no JSON form, such as a macro, as text.
+///
+/// # Errors
+/// It is nested too deeply.
+pub(super) fn json(value: &Value) -> Result<serde_json::Value, Error> {
+    below(value, DEPTH)
+}
+
+fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
+    Ok(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => serde_json::Value::Null,
+        ValueKind::Bool => value.is_true().into(),
+        ValueKind::Number => number(value),
+        ValueKind::Invalid => return Err(invalid(value)),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items = value.try_iter()?.map(|item| below(&item, depth));
+            serde_json::Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        ValueKind::Map => {
+            let mut map = serde_json::Map::new();
+            for key in value.try_iter()? {
+                check_key(&key)?;
+                let field = below(&value.get_item(&key)?, depth)?;
+                map.insert(text(&key)?.into_owned(), field);
+            }
+            serde_json::Value::Object(map)
+        }
+        _ => values::own_text(value).unwrap_or_else(|| value.to_string()).into(),
+    })
+}
+
+/// Refuses a list or a mapping as a key, as Jinja does. Its text within the text of another one would double with each level.
+pub(super) fn check_key(key: &Value) -> Result<(), Error> {
+    let is_container = matches!(key.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable);
+    if is_container && values::own_text(key).is_none() {
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "a list or a mapping cannot be the key of a mapping",
+        ));
+    }
+    Ok(())
+}
+
+/// The error of a value that is nested too deeply.
+pub(super) fn too_deep() -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("a value is nested more than {DEPTH} levels deep"))
+}
+
+/// The error that stands in the place of a value.
+fn invalid(value: &Value) -> Error {
+    let error = value.get_attr("").err();
+    error.unwrap_or_else(|| Error::new(ErrorKind::InvalidOperation, "an invalid value"))
+}
+
+fn number(value: &Value) -> serde_json::Value {
+    if let Some(whole) = value.as_i64() {
+        return whole.into();
+    }
+    match (u64::try_from(value.clone()), f64::try_from(value.clone())) {
+        (Ok(whole), _) if value.is_integer() => whole.into(),
+        (_, Ok(float)) => serde_json::Number::from_f64(float).map_or(serde_json::Value::Null, Into::into),
+        _ => serde_json::Value::Null,
+    }
+}

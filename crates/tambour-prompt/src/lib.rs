@@ -1,0 +1,35 @@
+//! Prompts for language models, and the dialogues that scripts describe: everything that is sent to a model, on top of
+//! [`tambour`], which reads what comes back.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+//!
+//! let engine = Engine::new(Mode::Lenient);
+//! let context = Context::from_value(json!({"hero": "Ada"}))?;
+//! let mut assembly = Assembly::new(&engine, context, 1);
+//! # Ok::<(), tambour::Error>(())
+//! ```
+//!
+//! * **Templates**: [`template`] has two layers, `{name}` and `{%name%}`; [`jinja`] runs Jinja within bounds; [`macros`]
+//!   migrates those of SillyTavern.
+//! * **Files of other programs**: [`card`] imports characters, lorebooks and presets; [`lore`] wakes world info.
+//! * **Prompts of blocks**: [`skein`].
+//! * **Dialogues**: [`script`] loads YAML, [`dialogue`] runs it.
+//! * **Rules**: [`catalogue`] lists those of this crate and of [`tambour`].
+//!
+//! A value that is put into a prompt is never interpreted again.
+
+pub mod card;
+pub mod catalogue;
+pub mod dialogue;
+pub mod jinja;
+pub mod lore;
+pub mod macros;
+pub mod name;
+pub mod print;
+pub mod role;
+pub mod script;
+pub mod skein;
+pub mod template;
+pub mod tokens;

@@ -1,0 +1,29 @@
+//! World info: the entries of lorebooks, and which of them stand in a prompt (`docs/from-sillytavern.md`).
+//!
+//! [`activate`] is a pure function: entries, the messages so far, settings, what earlier turns left, and a function that counts
+//! tokens go in; active entries, the places they go to and what was dropped come out.
+//!
+//! ```
+//! use tambour_prompt::lore::{activate, Entry, Line, Scan};
+//!
+//! let entry = Entry { title: "Forest".into(), keys: vec!["wood".into()], content: "It is dark.".into(), ..Entry::default() };
+//! let lines = [Line { role: "user".into(), name: "Ann".into(), content: "Into the woods!".into() }];
+//! let found = activate(&[entry], &Scan::new(&lines));
+//! assert_eq!(found.slots.lore_before, [0]);
+//! ```
+
+mod activate;
+mod entry;
+mod group;
+mod key;
+mod pattern;
+mod settings;
+mod slots;
+mod timed;
+
+pub use activate::{Activation, Drop, Dropped, KeyText, Wake, activate};
+pub use entry::{Entry, Filter, Logic, Position, Role, Source};
+pub(crate) use key::odd_keys;
+pub use settings::{Line, Scan, ScanSettings};
+pub use slots::{AtDepth, Slots};
+pub use timed::{Span, Timed, Times};

@@ -1,0 +1,82 @@
+//! Roles of the messages of a context, by the names that other programs have for them.
+
+use serde_json::{Map, Value};
+
+use super::lore::Role;
+use tambour::error::{Error, Result};
+use tambour::finding::clip;
+
+/// Keys of a context that are lists of messages.
+pub(super) const LISTS: [&str; 3] = ["history", "context", "display_context"];
+
+/// Other names of roles.
+const NAMES: [(&str, Role); 13] = [
+    ("bot", Role::Assistant),
+    ("ai", Role::Assistant),
+    ("model", Role::Assistant),
+    ("gpt", Role::Assistant),
+    ("char", Role::Assistant),
+    ("character", Role::Assistant),
+    ("chatbot", Role::Assistant),
+    ("human", Role::User),
+    ("person", Role::User),
+    ("player", Role::User),
+    ("developer", Role::System),
+    ("sys", Role::System),
+    ("instruction", Role::System),
+];
+
+/// Warnings about such names.
+const WARNINGS: usize = 8;
+
+/// The role of that name, in any letter case.
+pub(super) fn named(name: &str) -> Option<Role> {
+    let all = Role::NAMES.into_iter().chain(NAMES);
+    all.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
+}
+
+/// The first message of a context whose role is none, as an error that names its place. One without a role is the user's.
+///
+/// # Errors
+/// There is one.
+pub fn check(context: &Map<String, Value>) -> Result<()> {
+    for key in LISTS {
+        let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();
+        for (at, message) in messages.enumerate() {
+            let written = match message.get("role") {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(name)) if name.is_empty() || named(name).is_some() => continue,
+                Some(Value::String(name)) => format!("`{}`", clip(name, 40)),
+                Some(_) => "no text".to_owned(),
+            };
+            let known = Role::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
+            let message = format!("`{key}[{at}].role` of a context is one of {known}; it is {written}");
+            return Err(Error::invalid(message));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the messages of a context the usual names of their roles, and says which other names were there.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn normalise(context: &mut Map<String, Value>) -> Result<Vec<String>> {
+    check(context)?;
+    let mut warnings = Vec::new();
+    let mut told: Vec<String> = Vec::new();
+    for key in LISTS {
+        let messages = context.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+        for (at, message) in messages.enumerate() {
+            let Some(Value::String(name)) = message.get_mut("role") else { continue };
+            let Some(role) = named(name).filter(|role| role.name() != name) else { continue };
+            if told.len() < WARNINGS && !told.contains(name) {
+                let read = role.name();
+                warnings.push(format!("`{key}[{at}].role`: `{}` is read as `{read}`", clip(name, 40)));
+                told.push(name.clone());
+            }
+            role.name().clone_into(name);
+        }
+    }
+    Ok(warnings)
+}

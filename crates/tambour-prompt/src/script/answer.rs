@@ -1,0 +1,271 @@
+//! Form of the answer to a question, as its author wrote it.
+
+use serde_json::Value;
+
+use super::fields::{Fields, Problems, close};
+use super::node::{Kind, Node};
+use super::rules;
+use tambour::finding::clip;
+use tambour::texts::bilingual;
+
+/// Form that the answer of `ai_ask` has to have. By default it is a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct AnswerForm {
+    /// Its type.
+    pub kind: AnswerKind,
+    /// Of a choice: texts or numbers, one of which it is.
+    pub options: Vec<Value>,
+    /// Of a number or date: the least it may be. A date is a text in the form `2026-03-14`.
+    pub min: Option<Value>,
+    /// The most it may be.
+    pub max: Option<Value>,
+}
+
+/// Type of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AnswerKind {
+    /// A text.
+    #[default]
+    Text,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// One of the options.
+    Choice,
+    /// A date, kept as a text in the form `2026-03-14`.
+    Date,
+}
+
+/// The types by their names.
+const KINDS: [(&str, AnswerKind); 5] = [
+    ("text", AnswerKind::Text),
+    ("number", AnswerKind::Number),
+    ("boolean", AnswerKind::Boolean),
+    ("choice", AnswerKind::Choice),
+    ("date", AnswerKind::Date),
+];
+
+/// Options of a choice.
+const MOST: usize = 200;
+
+impl AnswerKind {
+    /// Its public name, such as `number`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("text", |(name, _)| name)
+    }
+}
+
+/// A date in the form `2026-03-14`, from that form or one that people write; `None` if it is none.
+#[must_use]
+pub fn date(text: &str) -> Option<String> {
+    let narrow = |c: char| match c {
+        '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
+        _ => c,
+    };
+    let text: String = text.trim().chars().map(narrow).collect();
+    // A time of day behind it is left out.
+    let day = match text.split_once(['T', ' ']) {
+        Some((day, time)) if time.contains(':') => day,
+        _ => &text,
+    };
+    let day: String = day.chars().filter(|c| !c.is_whitespace()).collect();
+    let day = day.trim_end_matches(['日', '号']);
+    let mut parts = day.split(['-', '/', '.', '年', '月']);
+    let (year, month, date) = (parts.next()?, parts.next()?, parts.next()?);
+    let digits = |text: &str, most: usize| {
+        !text.is_empty() && text.len() <= most && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if parts.next().is_some() || year.len() != 4 || !digits(year, 4) || !digits(month, 2) || !digits(date, 2)
+    {
+        return None;
+    }
+    let date = jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, date.parse().ok()?).ok()?;
+    Some(date.to_string())
+}
+
+/// Reads `answer` of an action.
+pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
+    let Some(field) = fields.take(&["answer"]).filter(|field| !field.node().is_null()) else {
+        return AnswerForm::default();
+    };
+    if let Kind::Text(name) = &field.node().kind {
+        // `answer: number` is the short form.
+        let kind = kind(name).unwrap_or_else(|| {
+            fields.fault(field, rules::FIELD_TYPE, "S-011", unknown(name, problems), problems);
+            AnswerKind::Text
+        });
+        if kind == AnswerKind::Choice {
+            let message = bilingual!(
+                problems.language,
+                "`choice` 要列出选项：`answer: {{type: choice, options: [...]}}`",
+                "a `choice` has options: `answer: {{type: choice, options: [...]}}`",
+            );
+            fields.fault(field, rules::FIELD_MISSING, "S-011", message, problems);
+        }
+        return AnswerForm { kind, ..AnswerForm::default() };
+    }
+    let path = fields.path_of(field);
+    let noun = ("`answer` ", "`answer`");
+    let Some(mut own) = Fields::of(field.node(), path, (noun, "S-011"), problems) else {
+        return AnswerForm::default();
+    };
+    let form = form(&mut own, problems);
+    own.rest(problems);
+    form
+}
+
+fn kind(name: &str) -> Option<AnswerKind> {
+    KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+}
+
+fn unknown(name: &str, problems: &Problems) -> String {
+    let names = KINDS.map(|(name, _)| name);
+    let near = close(name, &names)
+        .map(|near| bilingual!(problems.language, "；是不是 `{}`？", "; did you mean `{}`?", near));
+    let message = bilingual!(
+        problems.language,
+        "回答没有类型 `{}`；有的是 `{}`",
+        "there is no type `{}` of answers; there are `{}`",
+        clip(name, 80),
+        names.join("`, `")
+    );
+    message + &near.unwrap_or_default()
+}
+
+fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
+    let options = options(own, problems);
+    let kind = match own.take(&["type"]) {
+        None if options.is_empty() => AnswerKind::Text,
+        None => AnswerKind::Choice,
+        Some(field) => match &field.node().kind {
+            Kind::Text(name) => kind(name).unwrap_or_else(|| {
+                own.fault(field, rules::FIELD_TYPE, "S-011", unknown(name, problems), problems);
+                AnswerKind::Text
+            }),
+            _ => {
+                own.fault(
+                    field,
+                    rules::FIELD_TYPE,
+                    "S-011",
+                    super::fields::no_text(field, problems),
+                    problems,
+                );
+                AnswerKind::Text
+            }
+        },
+    };
+    let no_use = |name: &str, problems: &Problems| {
+        bilingual!(
+            problems.language,
+            "类型 `{}` 的回答没有 `{}`",
+            "an answer of the type `{}` has no `{}`",
+            kind.name(),
+            name
+        )
+    };
+    match (kind == AnswerKind::Choice, options.is_empty()) {
+        (true, true) => {
+            let message =
+                bilingual!(problems.language, "`choice` 没有 `options`", "a `choice` has no `options`");
+            own.missing("options", rules::FIELD_MISSING, "S-011", message, problems);
+        }
+        (false, false) => {
+            let message = no_use("options", problems);
+            own.missing("options", rules::FIELD_TYPE, "S-011", message, problems);
+        }
+        _ => {}
+    }
+    let [min, max] = ["min", "max"].map(|name| {
+        let field = own.take(&[name]).filter(|field| !field.node().is_null())?;
+        let (what, node) = (problems.what(field.node()), field.node());
+        let (bound, message) = match kind {
+            AnswerKind::Number => (
+                matches!(node.kind, Kind::Number(_)).then(|| node.value()),
+                bilingual!(
+                    problems.language,
+                    "`{}` 应是数字，不是{}",
+                    "`{}` is a number, not {}",
+                    name,
+                    what
+                ),
+            ),
+            AnswerKind::Date => (
+                day(node),
+                bilingual!(
+                    problems.language,
+                    "`{}` 应是形如 2026-03-14 的日期，不是{}",
+                    "`{}` is a date such as 2026-03-14, not {}",
+                    name,
+                    what
+                ),
+            ),
+            _ => (None, no_use(name, problems)),
+        };
+        if bound.is_none() {
+            own.fault(field, rules::FIELD_TYPE, "S-011", message, problems);
+        }
+        bound
+    });
+    let empty = match (&min, &max) {
+        (Some(Value::Number(min)), Some(Value::Number(max))) => min.as_f64() > max.as_f64(),
+        (Some(Value::String(min)), Some(Value::String(max))) => min > max,
+        _ => false,
+    };
+    if empty {
+        let message = bilingual!(
+            problems.language,
+            "`min` 大于 `max`，没有回答能符合",
+            "`min` is above `max`, so no answer fits"
+        );
+        own.missing("min", rules::FIELD_RANGE, "S-011", message, problems);
+    }
+    AnswerForm { kind, options, min, max }
+}
+
+fn day(node: &Node) -> Option<Value> {
+    match &node.kind {
+        Kind::Text(text) => date(text).map(Value::String),
+        _ => None,
+    }
+}
+
+/// The options of a choice: texts and numbers.
+fn options(own: &mut Fields<'_>, problems: &mut Problems) -> Vec<Value> {
+    let Some((path, items)) = own.list(None, &["options"], "S-011", problems) else { return Vec::new() };
+    let mut options = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let value = match &item.kind {
+            Kind::Text(text) if !text.trim().is_empty() => Value::from(text.trim()),
+            Kind::Number(number) => Value::Number(number.clone()),
+            // Words like true and false need no quotes.
+            Kind::Bool(flag) => Value::from(flag.to_string()),
+            _ => {
+                let message = bilingual!(
+                    problems.language,
+                    "选项应是文本或数字，不是{}",
+                    "an option is a text or a number, not {}",
+                    problems.what(item)
+                );
+                problems.add(format!("{path}[{index}]"), item.spot, rules::FIELD_TYPE, "S-011", message);
+                continue;
+            }
+        };
+        if options.contains(&value) {
+            let message = bilingual!(problems.language, "这个选项已经有了", "this option is there already");
+            problems.add(format!("{path}[{index}]"), item.spot, rules::NAME_TWICE, "S-011", message);
+        } else {
+            options.push(value);
+        }
+    }
+    if options.len() > MOST {
+        let message =
+            bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MOST);
+        own.missing("options", rules::FIELD_RANGE, "S-011", message, problems);
+        options.truncate(MOST);
+    }
+    options
+}

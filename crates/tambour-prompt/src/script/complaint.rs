@@ -1,0 +1,125 @@
+//! Messages for a text that is no script in YAML, with remedies.
+
+use serde_saphyr::{Error as YamlError, Location};
+
+use super::problem::Problem;
+use super::rules;
+use tambour::finding::{Report, clip};
+use tambour::span::Place;
+use tambour::texts::{Language, bilingual};
+
+/// The problem of a text that the reader of YAML refuses.
+pub(super) fn of(text: &str, error: &YamlError, language: Language) -> Problem {
+    let error = error.without_snippet();
+    let said = error.to_string();
+    // The place is told beside the message.
+    let said = said.split(" at line ").next().unwrap_or_default();
+    let place = error.location().map_or(Place::START, |location| place(text, &location));
+    let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
+    if let YamlError::Budget { .. } = error {
+        let anchors = said.contains("lias") || said.contains("nchor");
+        let (rule, message) = match anchors {
+            true => (rules::YAML_INVALID, no_anchors(language)),
+            false if said.contains("Documents") => (rules::YAML_INVALID, one_document(language)),
+            false => (
+                rules::LIMIT_EXCEEDED,
+                bilingual!(
+                    language,
+                    "脚本超出了限制：{}",
+                    "the script is beyond a limit: {}",
+                    clip(said, 200)
+                ),
+            ),
+        };
+        return Problem::new("", Report::new(rule, place, place.offset, message));
+    }
+    let message = match error {
+        YamlError::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().map_or_else(|| key_of(line), |key| clip(key, 80).into_owned());
+            bilingual!(
+                language,
+                "重复的键：`{}` 在同一个映射里写了两次；只留一个，或给其中一个改名",
+                "duplicate key: `{}` stands twice in one map; keep one of them, or rename one",
+                key
+            )
+        }
+        _ if said.contains("lias") || said.contains("nchor") => no_anchors(language),
+        YamlError::MergeKeyNotAllowed { .. } => bilingual!(
+            language,
+            "脚本里不能用合并键 `<<`；把字段写出来",
+            "merge keys (`<<`) are not taken in scripts; write the fields out"
+        ),
+        YamlError::MultipleDocuments { .. } => one_document(language),
+        _ if braces(line) => bilingual!(
+            language,
+            "以 `{{` 开头的值要加引号，例如 `content: \"{{用户名}}，你好\"`",
+            "a value that begins with `{{` stands in quotes, such as `content: \"{{name}}, hello\"`",
+        ),
+        _ if line.trim_start().starts_with('\t') || line.starts_with('\t') => {
+            bilingual!(language, "YAML 用空格缩进，不用制表符", "YAML is indented by spaces, not by tabs")
+        }
+        _ if second_colon(line) => bilingual!(
+            language,
+            "不是 YAML：含有 `: ` 的文本要加引号",
+            "not YAML: a text that holds `: ` stands in quotes"
+        ),
+        _ => bilingual!(language, "不是 YAML：{}", "not YAML: {}", clip(said, 300)),
+    };
+    Problem::new("", Report::new(rules::YAML_INVALID, place, place.offset, message))
+}
+
+fn no_anchors(language: Language) -> String {
+    bilingual!(
+        language,
+        "脚本里不能用锚点和别名；把值写出来",
+        "anchors and aliases are not taken in scripts; write the value out"
+    )
+}
+
+fn one_document(language: Language) -> String {
+    bilingual!(
+        language,
+        "脚本只有一个文档；这里是另一个的开头",
+        "a script is one document; this is the beginning of another"
+    )
+}
+
+/// The key of a line.
+fn key_of(line: &str) -> String {
+    let key = line.trim_start().trim_start_matches("- ").split(':').next().unwrap_or_default();
+    clip(key.trim(), 80).into_owned()
+}
+
+/// The value of a line, behind its key.
+fn value_of(line: &str) -> &str {
+    line.split_once(": ").map_or("", |(_, value)| value.trim())
+}
+
+/// Tells whether the value of a line begins with a variable in braces, which YAML takes for a map.
+fn braces(line: &str) -> bool {
+    let inside = value_of(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    inside.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
+}
+
+/// Tells whether the value of a line has a colon that makes it another map.
+fn second_colon(line: &str) -> bool {
+    let value = value_of(line);
+    // A map on one line has many.
+    let flow = line.trim_start().trim_start_matches("- ").starts_with('{');
+    !flow && !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
+}
+
+/// The place at a location; where it has no offset, that of its line and column.
+fn place(text: &str, location: &Location) -> Place {
+    let (line, column) = (location.line().max(1), location.column().max(1));
+    let offset =
+        location.span().byte_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or_else(|| {
+            let mut lines = text.split_inclusive('\n');
+            let skip = usize::try_from(line).unwrap_or(usize::MAX) - 1;
+            let start: usize = lines.by_ref().take(skip).map(str::len).sum();
+            let within = lines.next().unwrap_or_default().chars().map(char::len_utf8);
+            start + within.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
+        });
+    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    Place { offset: offset.min(text.len()), line: number(line), column: number(column) }
+}

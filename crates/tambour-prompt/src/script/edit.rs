@@ -1,0 +1,194 @@
+//! Changes of fields in the text of a script, which leave comments, order and everything else as they stand (S-014).
+//!
+//! The library that edits is young, so what it wrote is read again after every change and held against what was asked for.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+use yaml_edit::{Document, Mapping, Sequence, YamlNode};
+
+use super::node::parse;
+use tambour::error::{Error, Result};
+use tambour::limits::Limits;
+use tambour::texts::Language;
+
+/// The text of a script, and changes of it.
+///
+/// ```
+/// use serde_json::json;
+/// use tambour::limits::Limits;
+/// use tambour_prompt::script::Editor;
+///
+/// let text = "sessions:\n  - session: s # the only one\n    phases: []\n";
+/// let mut editor = Editor::new(text, &Limits::default())?;
+/// editor.set("sessions[0].session", &json!("介绍"))?;
+/// assert_eq!(editor.text(), "sessions:\n  - session: 介绍 # the only one\n    phases: []\n");
+/// # Ok::<(), tambour::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Editor {
+    text: String,
+    value: Value,
+    limits: Limits,
+}
+
+/// A step of a path.
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Editor {
+    /// An editor of a text.
+    ///
+    /// # Errors
+    /// The text is no YAML that a script may be.
+    pub fn new(text: &str, limits: &Limits) -> Result<Editor> {
+        Ok(Editor { text: text.to_owned(), value: read(text, limits)?, limits: limits.clone() })
+    }
+
+    /// The text as it is now.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Sets a field by its path, such as `sessions[0].phases[0].steps[0].actions[0].max_rounds`. A field that is not there
+    /// is added behind the others.
+    ///
+    /// # Errors
+    /// There is no such place, or the change cannot be written; the text is as before then.
+    pub fn set(&mut self, path: &str, value: &Value) -> Result<()> {
+        self.change(path, Some(value))
+    }
+
+    /// Takes a field out. One that is not there is no mistake.
+    ///
+    /// # Errors
+    /// There is no such place, or the change cannot be written; the text is as before then.
+    pub fn remove(&mut self, path: &str) -> Result<()> {
+        self.change(path, None)
+    }
+
+    fn change(&mut self, path: &str, value: Option<&Value>) -> Result<()> {
+        let steps = steps(path)?;
+        let Some((Step::Key(field), parents)) = steps.split_last() else {
+            return Err(Error::invalid(format!("`{path}` names no field")));
+        };
+        let missing = || Error::invalid(format!("there is no `{path}` in the script"));
+        let mut wanted = self.value.clone();
+        let target = parents.iter().try_fold(&mut wanted, |value, step| match step {
+            Step::Key(key) => value.get_mut(*key),
+            Step::Index(index) => value.get_mut(*index),
+        });
+        let fields = target.and_then(Value::as_object_mut).ok_or_else(missing)?;
+        match value {
+            Some(value) => drop(fields.insert((*field).to_owned(), value.clone())),
+            None if fields.shift_remove(*field).is_none() => return Ok(()),
+            None => {}
+        }
+        let refused = |why: &str| Error::invalid(format!("`{path}` cannot be changed here: {why}"));
+        let document = Document::from_str(&self.text).map_err(|error| refused(&error.to_string()))?;
+        let mapping = mapping(&document, parents).ok_or_else(missing)?;
+        match value {
+            Some(value) => put(&mapping, field, value),
+            None => drop(mapping.remove(*field)),
+        }
+        let text = document.to_string();
+        // What was written must be what was asked for.
+        match read(&text, &self.limits) {
+            Ok(read) if read == wanted => {}
+            _ => return Err(refused("the text around it is in a form that cannot be kept")),
+        }
+        (self.text, self.value) = (text, wanted);
+        Ok(())
+    }
+}
+
+/// Several changes at once: `value` sets a field, `None` takes it out. All of them are made or none.
+///
+/// # Errors
+/// As [`Editor::new`], [`Editor::set`] and [`Editor::remove`].
+pub fn edit(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
+    let mut editor = Editor::new(text, limits)?;
+    changes.iter().try_for_each(|(path, value)| editor.change(path, value.as_ref()))?;
+    Ok(editor.text)
+}
+
+fn read(text: &str, limits: &Limits) -> Result<Value> {
+    parse(text, limits, Language::En)
+        .map(|node| node.value())
+        .map_err(|problem| Error::invalid(problem.report.message))
+}
+
+fn steps(path: &str) -> Result<Vec<Step<'_>>> {
+    let wrong = || Error::invalid(format!("`{path}` is no path of a field"));
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (key, indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));
+        if key.is_empty() {
+            return Err(wrong());
+        }
+        steps.push(Step::Key(key));
+        for index in indexes.split_terminator(']') {
+            let index = index.strip_prefix('[').and_then(|index| index.parse().ok()).ok_or_else(wrong)?;
+            steps.push(Step::Index(index));
+        }
+    }
+    Ok(steps)
+}
+
+/// The mapping at a path of the document.
+fn mapping(document: &Document, path: &[Step<'_>]) -> Option<Mapping> {
+    let root = document.as_mapping()?;
+    let Some((Step::Key(first), rest)) = path.split_first() else { return Some(root) };
+    let start = root.get(*first)?;
+    let found = rest.iter().try_fold(start, |node, step| match (step, &node) {
+        (Step::Key(key), YamlNode::Mapping(mapping)) => mapping.get(*key),
+        (Step::Index(index), YamlNode::Sequence(list)) => list.get(*index),
+        _ => None,
+    })?;
+    found.as_mapping().cloned()
+}
+
+/// Sets a field of a mapping.
+fn put(mapping: &Mapping, field: &str, value: &Value) {
+    match value {
+        Value::Null => mapping.set(field, None::<bool>),
+        Value::Bool(flag) => mapping.set(field, *flag),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), _, _) => mapping.set(field, number),
+            (_, Some(number), _) => mapping.set(field, number),
+            (_, _, number) => mapping.set(field, number.unwrap_or_default()),
+        },
+        Value::String(text) => mapping.set(field, text.as_str()),
+        Value::Array(items) => mapping.set(field, list(items)),
+        Value::Object(fields) => mapping.set(field, object(fields)),
+    }
+}
+
+fn list(items: &[Value]) -> Sequence {
+    let list = Sequence::new();
+    for item in items {
+        match item {
+            Value::Null => list.push(None::<bool>),
+            Value::Bool(flag) => list.push(*flag),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => list.push(number),
+                (_, number) => list.push(number.unwrap_or_default()),
+            },
+            Value::String(text) => list.push(text.as_str()),
+            Value::Array(items) => list.push(self::list(items)),
+            Value::Object(fields) => list.push(object(fields)),
+        }
+    }
+    list
+}
+
+fn object(fields: &Map<String, Value>) -> Mapping {
+    let mapping = Mapping::new();
+    for (name, value) in fields {
+        put(&mapping, name, value);
+    }
+    mapping
+}

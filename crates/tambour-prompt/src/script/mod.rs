@@ -1,0 +1,48 @@
+//! Dialogue scripts: YAML in, a typed model out, and every fault of it with its place (S-001 to S-014).
+//!
+//! ```
+//! use tambour::limits::Limits;
+//! use tambour_prompt::script::load;
+//!
+//! let text = "
+//! sessions:
+//!   - session: 介绍
+//!     phases:
+//!       - phase: 开场
+//!         steps:
+//!           - topic: ABC模型
+//!             actions:
+//!               - type: ai_say
+//!                 content: A → B → C
+//!                 max_round: 3
+//! ";
+//! let loaded = load(text, &Limits::default());
+//! let script = loaded.script.expect("it can run");
+//! assert_eq!(script.sessions[0].phases[0].steps[0].topic, "ABC模型");
+//! assert_eq!(loaded.problems[0].path, "sessions[0].phases[0].steps[0].actions[0].max_round");
+//! assert!(loaded.problems[0].report.message.contains("`max_rounds`"));
+//! ```
+//!
+//! [`Editor`] changes fields in the text of a script and leaves everything else as it stands.
+//!
+//! What does not belong here: templates, which `dialogue` holds a script against, and running anything.
+
+mod action;
+mod answer;
+mod complaint;
+mod edit;
+mod fields;
+mod load;
+mod model;
+mod node;
+mod problem;
+pub(crate) mod rules;
+
+pub use answer::{AnswerForm, AnswerKind, date};
+pub use edit::{Editor, edit};
+pub use load::{Loaded, load, load_in};
+pub use model::{
+    Action, ActionKind, Ask, ClientAction, ClientKind, Declared, Phase, Say, Script, Session, Spot, Step,
+    Think,
+};
+pub use problem::Problem;

@@ -1,0 +1,118 @@
+//! The structure that a reply to a prompt is expected to have (F-200): that of its protocols, adjusted by hand.
+
+use serde_json::{Map, Value};
+
+use tambour::error::{Error, Result};
+use tambour::protocol::{Registry, Warning};
+use tambour::structure::{Expected, is_same};
+
+use super::file::nothing;
+use super::{Body, Skein};
+
+/// The key of the structure in a file, and in the data of a `system_instruction`.
+pub(super) const KEY: &str = "expected_structure";
+
+impl Skein {
+    /// What is said by hand: in the file, else in the data of a `system_instruction`.
+    pub(super) fn adjusted(&self) -> Option<&Value> {
+        let inner = || {
+            self.blocks.iter().filter(|block| block.tag == "system_instruction").find_map(
+                |block| match &block.body {
+                    Body::Data(Value::Object(data)) => data.get(KEY),
+                    _ => None,
+                },
+            )
+        };
+        self.expected_structure.as_ref().or_else(inner).filter(|value| !value.is_null())
+    }
+
+    /// The structure of a reply, from the protocols and what is said by hand; nothing if the prompt names neither. An unknown
+    /// protocol is a warning and changes nothing (F-007).
+    ///
+    /// # Errors
+    /// What is said by hand does not fit, such as a tag that must follow itself.
+    pub fn expected(&self, registry: &Registry) -> Result<(Option<Expected>, Vec<Warning>)> {
+        let protocols = self.protocols();
+        let (generated, warnings) = registry.expected(protocols.iter().map(String::as_str));
+        let Some(adjusted) = self.adjusted() else {
+            return Ok(((!protocols.is_empty()).then_some(generated), warnings));
+        };
+        let base = if protocols.is_empty() { nothing() } else { generated.to_json() };
+        let expected = Expected::from_json(&merged(&base, adjusted))
+            .map_err(|error| Error::invalid(format!("`{KEY}`: {error}")))?;
+        Ok((Some(expected), warnings))
+    }
+}
+
+/// `adjusted` as a structure of its own: tags that only its dependencies name are optional, since a protocol may add them.
+pub(super) fn open(adjusted: &Value) -> Value {
+    let mut all = adjusted.clone();
+    let Some(fields) = all.as_object_mut() else { return all };
+    let listed: Vec<String> = ["mandatory", "optional"]
+        .iter()
+        .filter_map(|key| fields.get(*key)?.as_array())
+        .flatten()
+        .filter_map(name)
+        .map(str::to_owned)
+        .collect();
+    let mut more = Vec::new();
+    if let Some(Value::Object(dependency)) = fields.get("dependency") {
+        for (tag, first) in dependency {
+            let firsts = match first {
+                Value::Array(list) => list.iter().filter_map(name).collect(),
+                one => name(one).into_iter().collect::<Vec<_>>(),
+            };
+            for tag in firsts.into_iter().chain([tag.as_str()]) {
+                if !listed.iter().any(|known| is_same(known, tag)) && !more.contains(&Value::from(tag)) {
+                    more.push(tag.into());
+                }
+            }
+        }
+    }
+    if !more.is_empty()
+        && let Value::Array(optional) = fields.entry("optional").or_insert_with(|| Value::Array(Vec::new()))
+    {
+        optional.extend(more);
+    }
+    all
+}
+
+/// `base` with what `adjusted` says: its tags are as it says, its dependencies come in place of those of the same tag.
+fn merged(base: &Value, adjusted: &Value) -> Value {
+    let items =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let told = |tag: &str| {
+        ["mandatory", "optional"].iter().any(|key| {
+            items(adjusted, key).iter().any(|item| name(item).is_some_and(|own| is_same(own, tag)))
+        })
+    };
+    let known = |tag: &str| -> Option<Value> {
+        let all = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));
+        all.into_iter().find(|item| name(item) == Some(tag))
+    };
+    let list = |key: &str| -> Value {
+        let kept = items(base, key).into_iter().filter(|item| name(item).is_none_or(|tag| !told(tag)));
+        let own = items(adjusted, key).into_iter().map(|item| match &item {
+            // What a protocol says of a tag stays when only its name is given.
+            Value::String(tag) => known(tag).unwrap_or(item),
+            _ => item,
+        });
+        kept.chain(own).collect()
+    };
+    let mut dependency = base.get("dependency").and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(Value::Object(own)) = adjusted.get("dependency") {
+        dependency.extend(own.iter().map(|(tag, first)| (tag.clone(), first.clone())));
+    }
+    let mut out = Map::new();
+    out.insert("mandatory".into(), list("mandatory"));
+    out.insert("optional".into(), list("optional"));
+    out.insert("dependency".into(), dependency.into());
+    for (key, value) in adjusted.as_object().into_iter().flatten() {
+        out.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    out.into()
+}
+
+fn name(item: &Value) -> Option<&str> {
+    item.as_str().or_else(|| item.get("name").and_then(Value::as_str))
+}

@@ -1,0 +1,316 @@
+//! The file form of a prompt: YAML.
+
+use serde_json::{Map, Value, json};
+
+use tambour::error::{Error, Result};
+use tambour::structure::Expected;
+use tambour::yaml::{self, YamlLimits};
+
+use super::super::lore::{Entry, Role, ScanSettings};
+use super::super::name;
+use super::{Block, Body, Format, Priority, Skein, Slot};
+
+/// Keys of the file.
+const KEYS: [&str; 6] = ["blocks", "use_protocol", "max_context", "expected_structure", "metadata", "scan"];
+
+/// Keys of a block.
+const BLOCK: [&str; 9] = ["tag", "role", "priority", "format", "attributes", "data", "text", "slot", "lore"];
+
+impl Skein {
+    /// Reads a prompt from YAML; `what` names the text in errors.
+    ///
+    /// # Errors
+    /// Not YAML, or not of the form of [`Skein::from_value`].
+    pub fn from_yaml(what: &str, text: &str) -> Result<Skein> {
+        let mut limits = YamlLimits::default();
+        // A book of twenty thousand entries.
+        (limits.bytes, limits.nodes) = (32 << 20, 1_000_000);
+        Skein::from_value(&yaml::parse_with(what, text, &limits)?)
+    }
+
+    /// Reads a prompt from its data: `blocks`, a list of `{tag, role?, priority?, format?, attributes?, data? | text? | slot?, lore?}`,
+    /// and beside it `use_protocol`, `max_context`, `expected_structure`, `metadata`, `scan`.
+    ///
+    /// # Errors
+    /// Another form; the message names the block and the key.
+    pub fn from_value(value: &Value) -> Result<Skein> {
+        let Value::Object(fields) = value else {
+            return Err(Error::invalid("a prompt is a mapping with `blocks`"));
+        };
+        known(fields, "a prompt", &KEYS)?;
+        let blocks = match fields.get("blocks") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(blocks)) => blocks
+                .iter()
+                .enumerate()
+                .map(|(at, block)| self::block(at + 1, block))
+                .collect::<Result<Vec<_>>>()?,
+            Some(_) => return Err(Error::invalid("`blocks` is a list of blocks")),
+        };
+        let use_protocol = match fields.get("use_protocol") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::String(name)) => vec![name.clone()],
+            Some(Value::Array(names)) => {
+                let text = |name: &Value| name.as_str().map(str::to_owned);
+                let names = names.iter().map(text).collect::<Option<Vec<_>>>();
+                names.ok_or_else(|| Error::invalid("`use_protocol` is a list of names of protocols"))?
+            }
+            Some(_) => return Err(Error::invalid("`use_protocol` is a list of names of protocols")),
+        };
+        let max_context = match fields.get("max_context") {
+            None | Some(Value::Null) => None,
+            Some(number) => match number.as_u64().and_then(|number| usize::try_from(number).ok()) {
+                Some(number) if number > 0 => Some(number),
+                _ => return Err(Error::invalid("`max_context` is a number of tokens of at least 1")),
+            },
+        };
+        let expected_structure = fields.get("expected_structure").filter(|value| !value.is_null());
+        let metadata = match fields.get("metadata") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(metadata)) => metadata.clone(),
+            Some(_) => {
+                return Err(Error::invalid("`metadata` is a mapping: names of variables and their values"));
+            }
+        };
+        let scan = match fields.get("scan").filter(|value| !value.is_null()) {
+            None => None,
+            Some(scan) => Some(
+                serde_json::from_value::<ScanSettings>(scan.clone())
+                    .map_err(|error| Error::invalid(format!("`scan`: {error}")))?,
+            ),
+        };
+        let skein = Skein {
+            blocks,
+            use_protocol,
+            max_context,
+            expected_structure: expected_structure.cloned(),
+            metadata,
+            scan,
+        };
+        if let Some(structure) = skein.adjusted() {
+            Expected::from_json(&super::expected::open(structure))
+                .map_err(|error| Error::invalid(format!("`expected_structure`: {error}")))?;
+        }
+        Ok(skein)
+    }
+
+    /// The file form.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        yaml::print(&self.to_value())
+    }
+
+    /// The data that [`Skein::from_value`] reads.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut out = Map::new();
+        if let Some(max) = self.max_context {
+            out.insert("max_context".into(), max.into());
+        }
+        if !self.use_protocol.is_empty() {
+            out.insert("use_protocol".into(), self.use_protocol.clone().into());
+        }
+        if let Some(structure) = &self.expected_structure {
+            out.insert("expected_structure".into(), structure.clone());
+        }
+        if let Some(scan) = &self.scan {
+            out.insert("scan".into(), beside(scan, &ScanSettings::default()));
+        }
+        if !self.metadata.is_empty() {
+            out.insert("metadata".into(), self.metadata.clone().into());
+        }
+        out.insert("blocks".into(), self.blocks.iter().map(Block::to_value).collect());
+        out.into()
+    }
+}
+
+impl Block {
+    fn to_value(&self) -> Value {
+        let mut out = Map::new();
+        if !self.tag.is_empty() {
+            out.insert("tag".into(), self.tag.clone().into());
+        }
+        if let Some(role) = self.role {
+            out.insert("role".into(), role.name().into());
+        }
+        if let Some(priority) = self.priority {
+            out.insert("priority".into(), priority.name().into());
+        }
+        if let Some(format) = self.format {
+            out.insert("format".into(), format.name().into());
+        }
+        if !self.attributes.is_empty() {
+            let attributes = self.attributes.iter().map(|(key, value)| (key.clone(), value.clone().into()));
+            out.insert("attributes".into(), Value::Object(attributes.collect()));
+        }
+        if let Some(lore) = &self.lore {
+            out.insert("lore".into(), beside(lore, &Entry::default()));
+        }
+        match &self.body {
+            Body::Data(value) => out.insert("data".into(), value.clone()),
+            Body::Text(text) => out.insert("text".into(), text.clone().into()),
+            Body::Slot(slot) => out.insert("slot".into(), slot.name().into()),
+        };
+        out.into()
+    }
+}
+
+/// What `value` says otherwise than `usual`.
+fn beside<T: serde::Serialize>(value: &T, usual: &T) -> Value {
+    let data = |value: &T| serde_json::to_value(value).unwrap_or_default();
+    match (data(value), data(usual)) {
+        (Value::Object(value), Value::Object(usual)) => value
+            .into_iter()
+            .filter(|(key, value)| usual.get(key) != Some(value))
+            .collect::<Map<_, _>>()
+            .into(),
+        (value, _) => value,
+    }
+}
+
+fn known(fields: &Map<String, Value>, what: &str, keys: &[&str]) -> Result<()> {
+    match fields.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(Error::unknown(&format!("key of {what}"), key, keys.iter().copied())),
+        None => Ok(()),
+    }
+}
+
+fn block(number: usize, value: &Value) -> Result<Block> {
+    let Value::Object(fields) = value else {
+        return Err(Error::invalid(format!("block {number} is a mapping with `tag`")));
+    };
+    let what = format!("block {number}");
+    known(fields, &what, &BLOCK)?;
+    let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
+    let text = |key: &str| match fields.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(wrong(format!("`{key}` is a text"))),
+    };
+    let slot = match text("slot")? {
+        None => None,
+        Some(slot) => Some(Slot::from_name(slot).ok_or_else(|| {
+            let known: Vec<_> = Slot::named().map(|(name, _)| name).into();
+            wrong(format!("unknown slot `{slot}`; known: {}, outlet:NAME", known.join(", ")))
+        })?),
+    };
+    let tag = match (text("tag")?, &slot) {
+        (Some(tag), _) => tag,
+        (None, Some(Slot::History)) => "conversation_history",
+        (None, Some(_)) => "",
+        (None, None) => return Err(wrong("`tag` is missing".to_owned())),
+    };
+    let named = name::is_name(tag);
+    let nameless = tag.is_empty() && slot.is_some();
+    if !named && !nameless {
+        return Err(wrong(format!("`{tag}` is no tag of a block")));
+    }
+    let what = format!("block {number} (`{tag}`)");
+    let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
+    let meta = Meta::of(tag, fields).map_err(wrong)?;
+    let keyed = |key: &str| match (text(key)?, meta.value(key)) {
+        (Some(text), Some(value)) if text != value => {
+            Err(wrong(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
+        }
+        (text, value) => Ok(text.or(value)),
+    };
+    let role = one_of(&Role::NAMES, "role", keyed("role")?).map_err(wrong)?;
+    let priority = one_of(&Priority::NAMES, "priority", keyed("priority")?).map_err(wrong)?;
+    let format = one_of(&Format::NAMES, "format", keyed("format")?).map_err(wrong)?;
+    let tag = meta.tag;
+    let attributes = match fields.get("attributes") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Object(_)) if tag == "block" => Vec::new(),
+        Some(Value::Object(map)) => map
+            .iter()
+            .map(|(key, value)| match value {
+                _ if !name::is_name(key) => Err(wrong(format!("`{key}` is no name of an attribute"))),
+                Value::String(text) => Ok((key.clone(), text.clone())),
+                Value::Number(_) | Value::Bool(_) => Ok((key.clone(), value.to_string())),
+                _ => Err(wrong(format!("the attribute `{key}` is a text, a number, true or false"))),
+            })
+            .collect::<Result<Vec<_>>>()?,
+        Some(_) => return Err(wrong("`attributes` is a mapping".to_owned())),
+    };
+    let body = match (fields.get("data"), text("text")?, slot) {
+        (None, None, Some(slot)) => Body::Slot(slot),
+        (None, Some(text), None) => Body::Text(text.to_owned()),
+        (Some(data), None, None) => Body::Data(data.clone()),
+        (None, None, None) if tag == "conversation_history" => Body::Slot(Slot::History),
+        (None, None, None) => return Err(wrong("`data`, `text` or `slot` is missing".to_owned())),
+        _ => return Err(wrong("it has more than one of `data`, `text` and `slot`".to_owned())),
+    };
+    if tag == "use_protocol" && !matches!(body, Body::Text(_)) {
+        return Err(wrong("`text` is the name of a protocol".to_owned()));
+    }
+    let said = format.is_some() && matches!(body, Body::Data(_));
+    if tag == "block" && !said && !matches!(body, Body::Text(_)) {
+        return Err(wrong("a `block` has `text`".to_owned()));
+    }
+    let lore = match fields.get("lore").filter(|lore| !lore.is_null()) {
+        None => None,
+        Some(lore) => Some(
+            serde_json::from_value::<Entry>(lore.clone())
+                .map_err(|error| wrong(format!("`lore`: {error}")))?,
+        ),
+    };
+    Ok(Block { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
+}
+
+/// A tag that says something about what it holds (F-003), which a file may also say under a key.
+struct Meta<'a> {
+    /// The tag of the block.
+    tag: &'a str,
+    /// The key, and its value.
+    said: Option<(&'static str, &'a str)>,
+}
+
+/// Tags of that kind, their one attribute, and the key that says the same.
+const METAS: [(&str, &str, &str); 3] =
+    [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
+
+impl<'a> Meta<'a> {
+    fn of(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<Meta<'a>, String> {
+        let Some((_, attribute, key)) = METAS.iter().find(|(name, ..)| *name == tag) else {
+            return Ok(Meta { tag, said: None });
+        };
+        let given = match fields.get("attributes") {
+            Some(Value::Object(given)) => Some(given),
+            _ => None,
+        };
+        if let Some(other) = given.into_iter().flat_map(Map::keys).find(|name| name != attribute) {
+            return Err(format!("`{tag}` has no attribute `{other}`, only `{attribute}`"));
+        }
+        let said = match given.and_then(|given| given.get(*attribute)) {
+            Some(Value::String(value)) => Some((*key, value.as_str())),
+            Some(_) => return Err(format!("the attribute `{attribute}` is a text")),
+            None if tag == "block" => None,
+            None => return Err(format!("`{tag}` is no tag of a block without its attribute `{attribute}`")),
+        };
+        Ok(Meta { tag: "block", said })
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.said.filter(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+}
+
+fn one_of<T: Copy>(
+    names: &[(&str, T)],
+    key: &str,
+    text: Option<&str>,
+) -> std::result::Result<Option<T>, String> {
+    let Some(text) = text else { return Ok(None) };
+    match names.iter().find(|(name, _)| *name == text) {
+        Some((_, value)) => Ok(Some(*value)),
+        None => {
+            let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+            Err(format!("unknown `{key}` `{text}`; known: {}", known.join(", ")))
+        }
+    }
+}
+
+/// An empty structure, for those that adjust nothing.
+pub(super) fn nothing() -> Value {
+    json!({"mandatory": [], "optional": [], "dependency": {}})
+}

@@ -1,0 +1,439 @@
+//! From a prompt to its text, and to role messages (F-028).
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use tambour::error::{Error, Result};
+use tambour::protocol::Registry;
+use tambour::structure::Expected;
+use tambour::texts::Language;
+use tambour::texts::counted;
+use tambour::yaml;
+
+use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
+use super::super::lore::{Drop, Source, Timed, Wake};
+use super::super::{role, tokens};
+use super::cut::{Cut, What, cut};
+use super::escape::Boundaries;
+use super::lore::{Active, lines};
+use super::note::{self, Note};
+use super::pieces::{Maker, Piece};
+use super::{Body, Priority, Skein};
+
+/// How a prompt is rendered.
+#[non_exhaustive]
+pub struct RenderOptions<'a> {
+    /// The engine of its templates; a lenient one if absent. One that is kept has its templates compiled.
+    pub engine: Option<&'a Engine>,
+    /// The protocols; those of the library if absent.
+    pub registry: Option<&'a Registry>,
+    /// Language of what a model is told of the protocols.
+    pub language: Language,
+    /// Whether a model is told of them where no slot `protocols` asks for it.
+    pub instructions: bool,
+    /// Tokens of a text.
+    pub count: &'a dyn Fn(&str) -> usize,
+    /// Tokens of the prompt, at most, in place of what it says itself.
+    pub max_context: Option<usize>,
+    /// What world info did in earlier turns.
+    pub timed: Timed,
+    /// Seeds chance where the context has no `seed`.
+    pub chance: u64,
+    /// Counts the tokens of each part by itself, too.
+    pub itemised: bool,
+    /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
+    pub budget: Option<Budget>,
+}
+
+impl Default for RenderOptions<'_> {
+    fn default() -> Self {
+        RenderOptions {
+            engine: None,
+            registry: None,
+            language: Language::En,
+            instructions: false,
+            count: &tokens::estimate,
+            max_context: None,
+            timed: Timed::default(),
+            chance: 0,
+            itemised: false,
+            budget: None,
+        }
+    }
+}
+
+/// A message for a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// `system`, `user`, `assistant`, or what the history says.
+    pub role: String,
+    /// Its text.
+    pub content: String,
+}
+
+/// A part of a rendered prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// Which.
+    #[serde(flatten)]
+    pub what: What,
+    /// Its priority.
+    pub priority: Priority,
+    /// Its tokens by itself. Those of all parts do not add up exactly to the tokens of the prompt.
+    pub tokens: usize,
+    /// Set when it was left out for want of room.
+    pub dropped: bool,
+}
+
+/// An entry of world info that is active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WokenEntry {
+    /// The number of its block, from 1.
+    pub number: usize,
+    /// Its title.
+    pub title: String,
+    /// Its cause.
+    #[serde(flatten)]
+    pub wake: Wake,
+}
+
+/// An entry of world info that was found and is not active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DroppedEntry {
+    /// The number of its block, from 1.
+    pub number: usize,
+    /// Its title.
+    pub title: String,
+    /// The reason.
+    pub why: Drop,
+}
+
+/// A rendered prompt.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Rendered {
+    /// The whole prompt as text.
+    pub text: String,
+    /// The same as messages: what is outside of role blocks is the system message.
+    pub messages: Vec<Message>,
+    /// Tokens of the text.
+    pub tokens: usize,
+    /// What was left out for want of room, the first first.
+    pub dropped: Vec<Cut>,
+    /// Whether it is longer than it may be although nothing more can be left out.
+    pub over: bool,
+    /// The structure that the reply is expected to have.
+    pub expected: Option<Expected>,
+    /// Its parts in order, where they were to be counted ([`RenderOptions::itemised`]).
+    pub parts: Vec<Part>,
+    /// Titles of the active world info, in the order of its blocks.
+    pub lore: Vec<String>,
+    /// The active world info with what woke it, in the same order.
+    pub lore_woken: Vec<WokenEntry>,
+    /// World info that was found and is not active.
+    pub lore_dropped: Vec<DroppedEntry>,
+    /// What world info did, for the next turn.
+    pub timed: Timed,
+    /// What the templates noticed and asked for.
+    pub outcome: Outcome,
+    /// What else was noticed.
+    pub warnings: Vec<String>,
+}
+
+impl Skein {
+    /// Renders the prompt with a context, one object with the variables of F-020; the prompt's own `metadata` fills what it does not have.
+    ///
+    /// # Errors
+    /// A context of another form, or a template that does not compile or goes beyond a limit, with block, line and column.
+    pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<Rendered> {
+        let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
+        let mut values = self.variables(given);
+        let noticed = role::normalise(&mut values)?;
+        let lines = lines(&values);
+        let own = Engine::new(Mode::Lenient);
+        let engine = options.engine.unwrap_or(&own);
+        let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
+        let read = |bytes| budget.read(bytes);
+        let mut first = Outcome::default();
+        if note::has_macros(&values) {
+            let context = Context::new(values.clone())?;
+            let mut assembly = Assembly::within(engine, context, options.chance, budget.clone());
+            first = note::rendered(&mut values, &mut assembly)?;
+        }
+        let sources = self.sources(&values, engine, &budget, options.chance)?;
+        let active = self.active(&values, (&lines, &sources), &options.timed, options.count, &read)?;
+        let note = Note::new(self, &values, &active);
+        self.outlets(&active, &mut values);
+        let registry = options.registry.cloned().unwrap_or_default();
+        let (expected, protocol_warnings) = self.expected(&registry)?;
+        let mut unknown = self.protocols();
+        unknown.retain(|name| registry.get(name).is_none());
+        if engine.mode() == Mode::Strict
+            && let Some(warning) =
+                protocol_warnings.iter().find(|warning| unknown.contains(&warning.protocol))
+        {
+            return Err(Error::invalid(warning.message.clone()));
+        }
+        let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
+        let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
+        let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
+        let mut maker = Maker {
+            protocols: told(&self.protocols(), &registry, options.language),
+            instructions: options.instructions,
+            lines: &lines,
+            note,
+            unknown: &unknown,
+            ..Maker::new(self, &mut assembly, &boundaries, &active)
+        };
+        maker.run()?;
+        let Maker { mut pieces, mut warnings, .. } = maker;
+        warnings.splice(0..0, noticed);
+        let max = options.max_context.or(self.max_context);
+        let dropped = max.map(|max| cut(&mut pieces, max, options.count)).unwrap_or_default();
+        let text = text_in(&pieces, &boundaries);
+        let tokens = (options.count)(&text);
+        let over = max.is_some_and(|max| tokens > max);
+        if over {
+            warnings.push(format!(
+                "the prompt has {} and may have {}; nothing more can be left out",
+                counted(tokens, "token"),
+                max.unwrap_or_default()
+            ));
+        }
+        warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
+        warnings.extend(active.found.warnings.iter().cloned());
+        let number = |entry: usize| active.blocks[entry] + 1;
+        let title = |entry: usize| {
+            let block = &self.blocks[active.blocks[entry]];
+            let title =
+                block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
+            title.unwrap_or_else(|| block.tag.clone())
+        };
+        let woken = active.found.active.iter().zip(&active.found.woken);
+        let woken = woken.map(|(&entry, wake)| WokenEntry {
+            number: number(entry),
+            title: title(entry),
+            wake: wake.clone(),
+        });
+        let lost = active.found.dropped.iter().map(|dropped| DroppedEntry {
+            number: number(dropped.entry),
+            title: title(dropped.entry),
+            why: dropped.why,
+        });
+        let part = |piece: &Piece| Part {
+            what: piece.what.clone(),
+            priority: piece.priority,
+            tokens: (options.count)(&text_alone(piece)),
+            dropped: piece.dropped,
+        };
+        Ok(Rendered {
+            parts: if options.itemised { pieces.iter().map(part).collect() } else { Vec::new() },
+            lore_woken: woken.collect(),
+            lore_dropped: lost.collect(),
+            messages: messages(&pieces),
+            text,
+            tokens,
+            dropped,
+            over,
+            expected,
+            lore: active.found.active.iter().map(|&entry| title(entry)).collect(),
+            timed: active.found.timed,
+            outcome: joined(first, joined(before, assembly.outcome())),
+            warnings,
+        })
+    }
+
+    /// The texts of user and character that entries want to be found in, as they stand in the prompt.
+    fn sources(
+        &self,
+        values: &Map<String, Value>,
+        engine: &Engine,
+        budget: &Budget,
+        chance: u64,
+    ) -> Result<Vec<(Source, String)>> {
+        let entries = || self.blocks.iter().filter_map(|block| block.lore.as_ref());
+        let wanted =
+            Source::ALL.into_iter().filter(|source| entries().any(|entry| entry.sources.contains(source)));
+        let wanted: Vec<Source> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What they set and notice comes again where they are printed.
+        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
+        let text = |source: Source| {
+            let (name, template) = match source {
+                Source::Persona => ("persona", "{{ user.persona }}"),
+                Source::Description => ("description", "{{ char.description }}"),
+                Source::Personality => ("personality", "{{ char.personality }}"),
+                Source::DepthPrompt => ("depth_prompt", "{{ char.depth_prompt }}"),
+                Source::Scenario => ("scenario", "{{ char.scenario }}"),
+                Source::CreatorNotes => ("creator_notes", "{{ char.creator_notes }}"),
+            };
+            Ok((source, assembly.render(name, template)?))
+        };
+        wanted.into_iter().map(text).collect()
+    }
+
+    /// Renders the world info that templates print with a variable, and puts it among the variables. What it sets, later templates find.
+    fn world_info(
+        &self,
+        values: &mut Map<String, Value>,
+        active: &Active,
+        boundaries: &Boundaries,
+        engine: &Engine,
+        budget: &Budget,
+        chance: u64,
+    ) -> Result<Outcome> {
+        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
+        let mut variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
+        if variables.is_empty() {
+            return Ok(Outcome::default());
+        }
+        note::around(values, &mut variables);
+        let outcome = assembly.outcome();
+        values.extend(variables);
+        for (name, value) in &outcome.local {
+            values.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if !outcome.effects.is_empty() {
+            values.insert("global_state".into(), outcome.global.clone().into());
+        }
+        Ok(outcome)
+    }
+
+    /// The variables of the templates. A person who is only a name in the context keeps the fields that the prompt has of it.
+    fn variables(&self, given: &Map<String, Value>) -> Map<String, Value> {
+        let mut values = given.clone();
+        for (key, value) in &self.metadata {
+            match (values.get(key), value) {
+                (Some(Value::String(name)), Value::Object(own))
+                    if matches!(key.as_str(), "user" | "char") =>
+                {
+                    let mut person = own.clone();
+                    person.insert("name".into(), name.clone().into());
+                    values.insert(key.clone(), person.into());
+                }
+                (Some(Value::Object(said)), Value::Object(own))
+                    if matches!(key.as_str(), "user" | "char" | "config") =>
+                {
+                    let mut person = own.clone();
+                    person.extend(said.iter().map(|(key, value)| (key.clone(), value.clone())));
+                    values.insert(key.clone(), person.into());
+                }
+                (Some(value), _) if !value.is_null() => {}
+                _ => {
+                    values.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        values
+    }
+
+    /// Puts active world info of outlets where templates find it, as templates that are rendered when they are asked for.
+    fn outlets(&self, active: &Active, values: &mut Map<String, Value>) {
+        if active.found.slots.outlets.is_empty() {
+            return;
+        }
+        let outlets = values.entry("outlets").or_insert_with(|| json!({}));
+        let Value::Object(outlets) = outlets else { return };
+        for (name, entries) in &active.found.slots.outlets {
+            let texts = entries.iter().map(|&entry| match &self.blocks[active.blocks[entry]].body {
+                Body::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
+                Body::Data(value) => yaml::print(value).trim_end().to_owned(),
+                Body::Slot(_) => String::new(),
+            });
+            let mut all: Vec<Value> = match outlets.get(name) {
+                None | Some(Value::Null) => Vec::new(),
+                Some(Value::Array(texts)) => texts.clone(),
+                Some(text) => vec![text.clone()],
+            };
+            all.extend(texts.map(Value::from));
+            outlets.insert(name.clone(), all.into());
+        }
+    }
+}
+
+/// What two assemblies left behind, one after the other.
+fn joined(first: Outcome, mut then: Outcome) -> Outcome {
+    then.warnings.splice(0..0, first.warnings);
+    then.effects.splice(0..0, first.effects);
+    then.more_warnings += first.more_warnings;
+    for (name, value) in first.local {
+        then.local.entry(name).or_insert(value);
+    }
+    then
+}
+
+/// What a model is told of protocols: what each means, and an example of a reply.
+fn told(protocols: &[String], registry: &Registry, language: Language) -> String {
+    let names = || protocols.iter().map(String::as_str);
+    let (head, example) = match language {
+        Language::Zh => ("请用以下标签书写回复：", "示例："),
+        Language::En => ("Write your reply in these tags:", "Example:"),
+    };
+    let lines = registry.instructions(names(), language).join("\n");
+    let shown = registry.examples(names(), language).concat();
+    format!("{head}\n{lines}\n\n{example}\n{}", shown.trim_end())
+}
+
+/// The text of the pieces that are left, before boundaries of the history are escaped.
+pub(super) fn text_of(pieces: &[Piece]) -> String {
+    text_in(pieces, &Boundaries::new([]))
+}
+
+/// What a piece adds to the text.
+pub(super) fn text_alone(piece: &Piece) -> String {
+    match &piece.line {
+        Some(_) => yaml::print(&vec![said(piece, &Boundaries::new([]))].into()),
+        None => text_of(std::slice::from_ref(piece)) + "\n\n",
+    }
+}
+
+fn text_in(pieces: &[Piece], boundaries: &Boundaries) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut left = pieces.iter().filter(|piece| !piece.dropped).peekable();
+    while let Some(piece) = left.next() {
+        if piece.line.is_some() {
+            let mut history = vec![said(piece, boundaries)];
+            while let Some(next) = left.next_if(|next| next.line.is_some()) {
+                history.push(said(next, boundaries));
+            }
+            let history = yaml::print(&history.into());
+            parts.push(format!("<conversation_history>\n{history}</conversation_history>"));
+        } else if let Some(role) = &piece.role {
+            parts.push(format!("<block role=\"{role}\">\n{}\n</block>", piece.text));
+        } else {
+            parts.push(piece.text.clone());
+        }
+    }
+    parts.join("\n\n")
+}
+
+/// A message of the history as data.
+fn said(piece: &Piece, boundaries: &Boundaries) -> Value {
+    let mut message = Map::new();
+    message.insert("role".into(), piece.role.clone().unwrap_or_default().into());
+    if let Some(name) = piece.line.as_ref().filter(|name| !name.is_empty()) {
+        message.insert("name".into(), boundaries.escape(name).into_owned().into());
+    }
+    message.insert("content".into(), boundaries.escape(&piece.text).into_owned().into());
+    message.into()
+}
+
+fn messages(pieces: &[Piece]) -> Vec<Message> {
+    let left = || pieces.iter().filter(|piece| !piece.dropped);
+    let system: Vec<&str> =
+        left().filter(|piece| piece.role.is_none()).map(|piece| piece.text.as_str()).collect();
+    let mut messages = Vec::new();
+    if !system.is_empty() {
+        messages.push(Message { role: "system".to_owned(), content: system.join("\n\n") });
+    }
+    messages.extend(left().filter_map(|piece| {
+        let role = piece.role.clone()?;
+        Some(Message { role, content: piece.text.clone() })
+    }));
+    messages
+}

@@ -1,0 +1,213 @@
+//! Which variables templates and scripts use, lack and never use (S-043).
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{BUILTIN, Layer, SYSTEM_NAMES, Template};
+use crate::jinja::{self, Engine, Mode, is_context};
+use tambour::error::{Error, Location, Result};
+use tambour::yaml;
+
+/// A file whose variables are listed.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: String,
+    text: String,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// A template of two layers.
+    Template(Template),
+    /// A script: its `declare` lists define, its actions use.
+    Script(Value),
+    /// A Skein: its texts are Jinja, its `metadata` defines.
+    Skein(Value),
+}
+
+/// A variable in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in Unicode scalar values, from 1.
+    pub column: usize,
+    /// As it is written: `{name}`, `{%name%}`, `{{ name }}`; a declared one by its name alone.
+    pub variable: String,
+}
+
+/// The variables of some files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Check {
+    /// Each variable that a file uses, where it does first.
+    pub used: Vec<Listed>,
+    /// Those that nothing defines: no script declares them and no action sets them, or the system has none of the name.
+    pub undefined: Vec<Listed>,
+    /// Variables that a script declares and nothing uses.
+    pub unused: Vec<Listed>,
+}
+
+impl Source {
+    /// Reads a file: YAML with `sessions` is a script, YAML with `blocks` a Skein; all but `.yaml` and `.yml` is a template.
+    ///
+    /// # Errors
+    /// YAML that is broken, or neither of the two.
+    pub fn read(name: &str, text: &str) -> Result<Source> {
+        let (name, text) = (name.to_owned(), text.to_owned());
+        let lower = name.to_ascii_lowercase();
+        if !lower.ends_with(".yaml") && !lower.ends_with(".yml") {
+            let form = Form::Template(Template::parse(text.clone()));
+            return Ok(Source { name, text, form });
+        }
+        let value = yaml::parse(&name, &text)?;
+        let form = match &value {
+            // The flat layout has one session (S-013).
+            value if value.get("sessions").is_some() || value.get("session").is_some() => {
+                Form::Script(value.clone())
+            }
+            value if value.get("blocks").is_some() => Form::Skein(value.clone()),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "{name}: neither `sessions` of a script nor `blocks` of a Skein"
+                )));
+            }
+        };
+        Ok(Source { name, text, form })
+    }
+
+    fn listed(&self, offset: usize, variable: String) -> Listed {
+        let place = Location::at(&self.text, offset);
+        Listed { file: self.name.clone(), line: place.line, column: place.column, variable }
+    }
+
+    /// Where a name is written first.
+    fn find(&self, written: &str) -> usize {
+        self.text.find(written).unwrap_or(0)
+    }
+}
+
+/// Lists the variables of all files together: what one declares is defined for all.
+///
+/// # Errors
+/// A text of a Skein is no template.
+pub fn check(sources: &[Source]) -> Result<Check> {
+    let mut defined: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
+    let mut declared: BTreeMap<String, Listed> = BTreeMap::new();
+    for source in sources {
+        if let Form::Script(value) = &source.form {
+            walk(value, &mut |key, value| {
+                if let ("output", Value::Object(fields)) = (key, value) {
+                    defined.extend(fields.keys().cloned());
+                }
+                let ("var" | "variable" | "target_variable" | "output_variable", Value::String(name)) =
+                    (key, value)
+                else {
+                    return;
+                };
+                defined.insert(name.clone());
+                if key == "var" {
+                    let listed = || source.listed(source.find(name), name.clone());
+                    declared.entry(name.clone()).or_insert_with(listed);
+                }
+            });
+        }
+    }
+    let mut check = Check::default();
+    // The system reads these itself.
+    let mut needed: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
+    // Actions without a template of their own use those.
+    for builtin in BUILTIN {
+        needed.extend(builtin.template().variables(Layer::Script).into_iter().map(str::to_owned));
+    }
+    for source in sources {
+        let mut seen = HashSet::new();
+        let mut uses = |layer: Layer, name: &str, offset: Option<usize>| {
+            if !seen.insert((layer, name.to_owned())) {
+                return;
+            }
+            let (written, known) = match layer {
+                Layer::Script => (format!("{{{name}}}"), defined.contains(name)),
+                Layer::System => (format!("{{%{name}%}}"), SYSTEM_NAMES.contains(&name)),
+            };
+            if layer == Layer::Script {
+                needed.insert(name.to_owned());
+            }
+            let listed = source.listed(offset.unwrap_or_else(|| source.find(&written)), written);
+            if !known {
+                check.undefined.push(listed.clone());
+            }
+            check.used.push(listed);
+        };
+        match &source.form {
+            Form::Template(template) => {
+                template.uses().for_each(|(layer, name, at)| uses(layer, name, Some(at)));
+            }
+            Form::Script(value) => walk(value, &mut |key, value| {
+                if let ("condition", Value::String(text)) = (key, value) {
+                    // One that is no expression is told by the check of scripts.
+                    for name in jinja::variables(text).unwrap_or_default() {
+                        uses(Layer::Script, &name, Some(source.find(text)));
+                    }
+                } else if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
+                    let template = Template::parse(text.as_str());
+                    template.uses().for_each(|(layer, name, _)| uses(layer, name, None));
+                }
+            }),
+            Form::Skein(value) => skein(source, value, &mut check)?,
+        }
+    }
+    check.unused =
+        declared.into_iter().filter(|(name, _)| !needed.contains(name)).map(|(_, listed)| listed).collect();
+    check.unused.sort();
+    Ok(check)
+}
+
+/// The variables of the texts of a Skein.
+fn skein(source: &Source, value: &Value, check: &mut Check) -> Result<()> {
+    let engine = Engine::new(Mode::Lenient);
+    let metadata = value.get("metadata").and_then(Value::as_object);
+    let blocks = value.get("blocks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut set: HashSet<String> = HashSet::new();
+    let mut seen = HashSet::new();
+    for text in blocks.iter().filter_map(|block| block.get("text")?.as_str()) {
+        for name in engine.undeclared(&source.name, text)? {
+            let root = name.split('.').next().unwrap_or_default().to_owned();
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let known = is_context(&root)
+                || set.contains(&root)
+                || metadata.is_some_and(|all| all.contains_key(&root));
+            let listed = source.listed(source.find(&name), format!("{{{{ {name} }}}}"));
+            if !known {
+                check.undefined.push(listed.clone());
+            }
+            check.used.push(listed);
+        }
+        // What a block sets, those after it may read.
+        set.extend(engine.sets(&source.name, text)?);
+    }
+    Ok(())
+}
+
+/// Each key of a tree with its value; items of a list have the key of the list.
+fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
+    let mut open: Vec<(&str, &Value)> = vec![("", value)];
+    while let Some((key, value)) = open.pop() {
+        visit(key, value);
+        match value {
+            Value::Array(items) => open.extend(items.iter().rev().map(|item| (key, item))),
+            Value::Object(fields) => {
+                open.extend(fields.iter().rev().map(|(key, field)| (key.as_str(), field)))
+            }
+            _ => {}
+        }
+    }
+}

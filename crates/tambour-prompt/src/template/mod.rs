@@ -1,0 +1,259 @@
+//! Templates of two layers (S-020 to S-046): `{name}` is a variable of the script, `{%name%}` one of the system.
+//!
+//! A template is read once, into texts and variables; values are put in between and never read again, so whatever stands in a
+//! value is text.
+//!
+//! ```
+//! use serde_json::json;
+//! use tambour_prompt::template::{Map, Template};
+//!
+//! let template = Template::parse("{用户名}，现在是{%time%}。{\"level\": 0-100}");
+//! let of = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+//! let (script, system) = (of(json!({"用户名": "{%time%}"})), of(json!({"time": "10:00"})));
+//! assert_eq!(template.render(&script, &system).text, "{%time%}，现在是10:00。{\"level\": 0-100}");
+//! ```
+//!
+//! What is a variable: a brace pair whose inside is letters of any script, digits, `_`, `-` and `.`, with at least one letter or
+//! digit (S-040). `\{` is a brace that begins none, and `\\` before a brace one backslash; what stands in `{{` `}}` on one line is left for
+//! Jinja (R-48).
+
+mod builtin;
+mod check;
+mod files;
+mod round;
+mod scan;
+
+pub use builtin::{BUILTIN, Builtin, builtin, in_language};
+pub use check::{Check, Listed, Source, check};
+pub use files::{Files, NOT_FOUND, id_of};
+pub use round::{Round, SYSTEM_NAMES, script_values, system_values, time};
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::print;
+use tambour::finding::clip;
+use tambour::span::Place;
+use tambour::texts::Language;
+
+use scan::Piece;
+
+/// Values by name.
+pub type Map = serde_json::Map<String, Value>;
+
+/// Which of the two layers a variable is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// `{name}`.
+    Script,
+    /// `{%name%}`.
+    System,
+}
+
+/// A template that was read. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Template {
+    source: Arc<str>,
+    pieces: Arc<[Piece]>,
+}
+
+/// What was noticed while a template was filled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Warning {
+    /// `variable_unresolved` (its marker stays in the text, S-038) or `variable_null` (nothing is put in, S-041).
+    pub code: &'static str,
+    /// Layer of the variable.
+    pub layer: Layer,
+    /// Its name.
+    pub name: String,
+    /// Line in the template, from 1.
+    pub line: u32,
+    /// Column in Unicode scalar values, from 1.
+    pub column: u32,
+    /// What is wrong, in lower case.
+    pub message: String,
+}
+
+impl Warning {
+    /// Message in a language.
+    #[must_use]
+    pub fn told(&self, language: Language) -> String {
+        let marker = match self.layer {
+            Layer::Script => format!("{{{}}}", clip(&self.name, 100)),
+            Layer::System => format!("{{%{}%}}", clip(&self.name, 100)),
+        };
+        match (language, self.code) {
+            (Language::En, _) => self.message.clone(),
+            (Language::Zh, "variable_null") => format!("`{marker}` 是空值，什么也没有填入"),
+            (Language::Zh, _) => format!("`{marker}` 没有值，原样保留"),
+        }
+    }
+}
+
+/// A filled template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// One a variable and fault, in the order of the template.
+    pub warnings: Vec<Warning>,
+}
+
+/// A template after the script pass: the variables of the system are still open.
+#[derive(Clone, Debug)]
+pub struct Partly<'t> {
+    source: &'t str,
+    pieces: Vec<Part<'t>>,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Clone, Debug)]
+enum Part<'t> {
+    Text(Cow<'t, str>),
+    System { name: &'t str, start: usize, end: usize },
+}
+
+impl Template {
+    /// Reads a template. Every text is one; linear in its length.
+    #[must_use]
+    pub fn parse(source: impl Into<Arc<str>>) -> Template {
+        let source = source.into();
+        let pieces = scan::pieces(&source).into();
+        Template { source, pieces }
+    }
+
+    /// The text it was read from.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The SHA-256 of its text, in 64 hexadecimal digits (S-044).
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(self.source.as_bytes()) {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        hex
+    }
+
+    /// Names of the variables of a layer, in the order in which they first occur, none twice (S-039).
+    #[must_use]
+    pub fn variables(&self, layer: Layer) -> Vec<&str> {
+        let mut seen = HashSet::new();
+        self.uses()
+            .filter(|(of, name, _)| *of == layer && seen.insert(*name))
+            .map(|(_, name, _)| name)
+            .collect()
+    }
+
+    /// Each use of a variable: layer, name, byte offset of its marker.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = (Layer, &str, usize)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text { .. } => None,
+            Piece::Variable { layer, name, start, .. } => Some((*layer, &self.source[name.clone()], *start)),
+        })
+    }
+
+    /// Puts in the values of both layers, the script's first (S-023). Variables without a value stay as they are, with a
+    /// warning.
+    #[must_use]
+    pub fn render(&self, script: &Map, system: &Map) -> Rendered {
+        self.script_pass(script).system_pass(system)
+    }
+
+    /// Puts in the values of the script; `{%…%}` is left alone (S-025), also in those values.
+    #[must_use]
+    pub fn script_pass<'t>(&'t self, script: &'t Map) -> Partly<'t> {
+        let mut warnings = Warnings::new(&self.source);
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text { range, .. } => Part::Text(Cow::Borrowed(&self.source[range.clone()])),
+            Piece::Variable { layer, name, start, end } => {
+                let name = &self.source[name.clone()];
+                match layer {
+                    Layer::System => Part::System { name, start: *start, end: *end },
+                    Layer::Script => Part::Text(warnings.value(*layer, name, script, *start..*end)),
+                }
+            }
+        });
+        let pieces = pieces.collect();
+        Partly { source: &self.source, pieces, warnings: warnings.list }
+    }
+}
+
+impl Partly<'_> {
+    /// What it looks like now, with the markers of the system.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let pieces = self.pieces.iter().map(|part| match part {
+            Part::Text(text) => text,
+            Part::System { start, end, .. } => &self.source[*start..*end],
+        });
+        pieces.collect()
+    }
+
+    /// Puts in the values of the system.
+    #[must_use]
+    pub fn system_pass(self, system: &Map) -> Rendered {
+        let mut warnings = Warnings::new(self.source);
+        let mut text = String::with_capacity(self.source.len());
+        for part in &self.pieces {
+            match part {
+                Part::Text(piece) => text.push_str(piece),
+                Part::System { name, start, end } => {
+                    text.push_str(&warnings.value(Layer::System, name, system, *start..*end));
+                }
+            }
+        }
+        let mut all = self.warnings;
+        all.append(&mut warnings.list);
+        all.sort_by_key(|warning| (warning.line, warning.column));
+        Rendered { text, warnings: all }
+    }
+}
+
+/// Warnings of one pass, one a variable. Variables come in the order of the template.
+struct Warnings<'t> {
+    source: &'t str,
+    place: Place,
+    list: Vec<Warning>,
+    seen: HashSet<&'t str>,
+}
+
+impl<'t> Warnings<'t> {
+    fn new(source: &'t str) -> Warnings<'t> {
+        Warnings { source, place: Place::START, list: Vec::new(), seen: HashSet::new() }
+    }
+
+    /// What is written for a variable.
+    fn value(&mut self, layer: Layer, name: &'t str, values: &'t Map, at: Range<usize>) -> Cow<'t, str> {
+        let value = values.get(name);
+        let marker = &self.source[at.clone()];
+        if value.is_none_or(Value::is_null) && self.seen.insert(name) {
+            self.place.advance(&self.source[self.place.offset..at.start]);
+            let (code, what) = match value {
+                None => ("variable_unresolved", "has no value and stays as it is"),
+                Some(_) => ("variable_null", "is null, so nothing is put in"),
+            };
+            self.list.push(Warning {
+                code,
+                layer,
+                name: name.to_owned(),
+                line: self.place.line,
+                column: self.place.column,
+                message: format!("`{}` {what}", clip(marker, 100)),
+            });
+        }
+        value.map_or(Cow::Borrowed(marker), print::text)
+    }
+}

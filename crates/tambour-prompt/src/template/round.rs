@@ -1,0 +1,75 @@
+//! The values of one round of `ai_say` (S-028 to S-037).
+
+use jiff::Timestamp;
+use serde_json::{Number, Value};
+
+use super::{Map, Template, Warning};
+use crate::print;
+
+/// Names of the system's variables.
+pub const SYSTEM_NAMES: &[&str] = &[
+    "time",
+    "who",
+    "user",
+    "chat_history",
+    "understanding_threshold",
+    "current_round",
+    "round",
+    "max_rounds",
+];
+
+/// What the system knows about a round.
+#[derive(Clone, Debug)]
+pub struct Round<'a> {
+    /// The time, in milliseconds since 1970 in UTC.
+    pub now: i64,
+    /// The messages so far as text, or the placeholder for none (S-032).
+    pub chat_history: &'a str,
+    /// The action's `understanding_threshold`; 80 if it has none (S-033).
+    pub understanding_threshold: Option<Number>,
+    /// Rounds finished before this one (S-034).
+    pub current_round: u32,
+    /// The action's `max_rounds`; 5 if it has none (S-035).
+    pub max_rounds: Option<u32>,
+}
+
+/// A time in milliseconds since 1970, as ISO 8601 in UTC: `2025-01-20T10:30:00.000Z` (S-029). What no calendar reaches is the
+/// nearest time that it does.
+#[must_use]
+pub fn time(milliseconds: i64) -> String {
+    let nearest = if milliseconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    format!("{:.3}", Timestamp::from_millisecond(milliseconds).unwrap_or(nearest))
+}
+
+/// The system's values of a round. `variables` are those of the script: `咨询师名` is who speaks, `用户名` who listens (S-030,
+/// S-031).
+#[must_use]
+pub fn system_values(variables: &Map, round: &Round<'_>) -> Map {
+    let named = |variable: &str, default: &str| {
+        let name = variables.get(variable).map(print::text).filter(|name| !name.trim().is_empty());
+        Value::from(name.as_deref().unwrap_or(default))
+    };
+    let threshold = round.understanding_threshold.clone();
+    let values: [(&str, Value); 8] = [
+        ("time", time(round.now).into()),
+        ("who", named("咨询师名", "AI咨询师")),
+        ("user", named("用户名", "来访者")),
+        ("chat_history", round.chat_history.into()),
+        ("understanding_threshold", threshold.map_or(Value::from(80), Value::Number)),
+        ("current_round", round.current_round.into()),
+        ("round", (round.current_round.saturating_add(1)).into()),
+        ("max_rounds", round.max_rounds.unwrap_or(5).into()),
+    ];
+    debug_assert!(values.iter().map(|(name, _)| *name).eq(SYSTEM_NAMES.iter().copied()));
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The script's values of a round: all `variables` (S-037), and `topic_content`, the action's `content` with its own variables
+/// put in (S-036). Places in the warnings are those in `content`.
+#[must_use]
+pub fn script_values(variables: &Map, content: &str, system: &Map) -> (Map, Vec<Warning>) {
+    let rendered = Template::parse(content).render(variables, system);
+    let mut values = variables.clone();
+    values.insert("topic_content".to_owned(), rendered.text.into());
+    (values, rendered.warnings)
+}

@@ -1,0 +1,35 @@
+//! Cards, lorebooks and presets of other programs (F-010 to F-014).
+
+mod files;
+mod hostile;
+mod independent;
+mod layouts;
+mod normal;
+mod odd;
+
+use serde_json::{Value, json};
+use tambour::limits::ImportLimits;
+pub(crate) use tambour_fixtures::imports::{chunk, png, zip};
+use tambour_prompt::card::{Imported, import};
+
+/// Reads a file of the usual limits.
+pub(crate) fn read(bytes: &[u8]) -> Result<Imported, String> {
+    import("case.json", bytes, &ImportLimits::default()).map_err(|error| {
+        let place = error.place().map(|place| format!(" (line {} column {})", place.line, place.column));
+        format!("{error}{}", place.unwrap_or_default())
+    })
+}
+
+/// Reads a file that is a JSON value.
+pub(crate) fn file(value: &Value) -> Imported {
+    read(value.to_string().as_bytes()).expect("a file")
+}
+
+/// A V2 card with those fields of `data` beside its name.
+pub(crate) fn v2(fields: &Value) -> Value {
+    let mut data = json!({"name": "Mia"});
+    for (key, value) in fields.as_object().into_iter().flatten() {
+        data[key] = value.clone();
+    }
+    json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": data})
+}

@@ -1,0 +1,120 @@
+//! Files that are odd: what an import guesses or leaves out is a warning, and nothing is refused that can be read (F-013).
+
+use serde_json::{Value, json};
+use tambour_prompt::card::normal::{Body, normalise};
+use tambour_prompt::lore::Source;
+
+use super::{file, read, v2};
+
+fn warned(value: &Value, word: &str) {
+    let warnings = file(value).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains(word)), "no `{word}` in {warnings:?}");
+}
+
+#[test]
+fn half_a_character_is_replaced() {
+    let text =
+        r#"{"name": "Mia", "description": "a \ud83d b \ude00 c \ud83d\ude00 d \\ud83d", "first_mes": "x"}"#;
+    let imported = read(text.as_bytes()).expect("a card");
+    // F-013
+    assert_eq!(imported.card.expect("a card").description, "a \u{fffd} b \u{fffd} c 😀 d \\ud83d");
+    assert!(imported.warnings[0].starts_with("2 halves"), "{:?}", imported.warnings);
+}
+
+#[test]
+fn a_flat_card_is_read() {
+    let flat = json!({"spec": "chara_card_v3", "spec_version": "3.0", "name": "Mia", "description": "d", "my_field": 1});
+    let imported = file(&flat);
+    // F-013
+    assert_eq!((&*imported.version, &*imported.name), ("v3", "Mia"));
+    warned(&flat, "`data` is missing");
+    let out = imported.export();
+    assert_eq!(
+        (&out["data"]["description"], &out["data"]["my_field"], &out["spec"]),
+        (&json!("d"), &json!(1), &json!("chara_card_v3"))
+    );
+    assert!(out.get("description").is_none(), "{out}");
+    assert!(read(br#"{"spec": "chara_card_v3"}"#).expect_err("no card").contains("data"));
+}
+
+#[test]
+fn a_book_in_another_place_is_told() {
+    let book = json!({"entries": [{"keys": ["k"], "content": "c", "enabled": true, "insertion_order": 1, "extensions": {}}]});
+    for (card, place) in [
+        (
+            json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {"name": "N"}, "character_book": book}),
+            "`character_book` is a book",
+        ),
+        (v2(&json!({"extensions": {"character_book": book}})), "`data.extensions.character_book` is a book"),
+        (v2(&json!({"lorebook": book})), "`data.lorebook` is a book"),
+    ] {
+        assert_eq!(file(&card).entries.len(), 1, "{card}");
+        warned(&card, place);
+    }
+    let mut both = v2(&json!({"character_book": book}));
+    both["character_book"] = book.clone();
+    warned(&both, "is a second book");
+    warned(&v2(&json!({"extensions": {"world": "Elsewhere"}})), "`Elsewhere`");
+    // A V1 card has its book where all its fields are.
+    let v1 = json!({"name": "A", "description": "d", "character_book": book});
+    assert_eq!((file(&v1).entries.len(), file(&v1).warnings.len()), (1, 0), "{:?}", file(&v1).warnings);
+}
+
+#[test]
+fn what_is_odd_about_keys_is_told() {
+    let entry =
+        |key: Value| json!({"entries": {"0": {"uid": 0, "key": key, "content": "c", "comment": "E"}}});
+    let one = entry(json!("wood, /a{1,2}/i, tree"));
+    assert_eq!(file(&one).entries[0].keys, ["wood", "/a{1,2}/i", "tree"]);
+    warned(&one, "list of 3");
+    warned(&entry(json!(["/c++/"])), "is no regular expression");
+    warned(&entry(json!(["/(?<=a)b/"])), "is left out");
+    warned(&entry(json!([" "])), "is blank");
+    assert!(file(&entry(json!(["wood", "/tree(s)?/i"]))).warnings.is_empty());
+}
+
+#[test]
+fn variables_for_the_beginning_are_told() {
+    let entry = |text: &str| json!({"entries": {"0": {"uid": 0, "key": [], "comment": "[InitVar] mood", "content": text, "disable": true}}});
+    warned(&entry("hp: 7\nmood: calm"), "holds 2 variables");
+    warned(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable for");
+    warned(&entry("Nothing of the kind."), "neither YAML nor JSON");
+}
+
+#[test]
+fn texts_of_the_character_are_read_if_the_book_says_so() {
+    let names = [
+        "matchPersonaDescription",
+        "matchCharacterDescription",
+        "matchCharacterPersonality",
+        "matchCharacterDepthPrompt",
+        "matchScenario",
+        "matchCreatorNotes",
+    ];
+    for (name, source) in names.into_iter().zip(Source::ALL) {
+        let book = file(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
+        assert_eq!(book.entries[0].sources, [source], "{name}");
+        // The same in a card, and out again.
+        let out = book.export();
+        let again = file(&out);
+        assert_eq!(again.entries[0].sources, [source], "{out}");
+    }
+}
+
+#[test]
+fn yaml_with_quotes_is_yaml() {
+    let data = |text: &str| match normalise("", text).body {
+        Body::Data(value) => value,
+        Body::Text(text) => panic!("stays text: {text}"),
+    };
+    // F-011
+    assert_eq!(data("<x>\nsay: 'it''s over.'\n</x>"), json!({"say": "it's over."}));
+    assert_eq!(data("<x>\nsay: \"a\\nb \\u00e9\"\nname: A\n</x>"), json!({"say": "a\nb é", "name": "A"}));
+    assert_eq!(data("<x>\nname: A\ntext: |\n  a\n  b\n</x>"), json!({"name": "A", "text": "a\nb\n"}));
+    assert_eq!(data("<x>\nname: A\ntext: |-\n  a\n  b\n</x>"), json!({"name": "A", "text": "a\nb"}));
+    assert_eq!(
+        data("<x>\nsay: 'it''s'\n<y>\nname: A\n</y>\n</x>"),
+        json!({"say": "it's", "text": "<y>", "name": "A", "text 2": "</y>"})
+    );
+    assert!(matches!(normalise("", "<x>\nsay: He said it.\n</x>").body, Body::Text(_)));
+}

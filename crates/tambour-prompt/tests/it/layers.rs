@@ -1,0 +1,56 @@
+//! The direction of the crate's modules, and what none of them may touch. See `ARCHITECTURE.md`.
+
+use std::path::Path;
+
+use tambour_fixtures::layers::{IMPURE, Layers, modules};
+
+/// Modules in order: each may use those of the groups before its own. Macros become Jinja and templates print texts whose
+/// macros are migrated then, so these two know each other.
+const ORDER: &[&[&str]] = &[
+    &["script", "name", "print", "tokens"],
+    &["lore"],
+    &["role"],
+    &["macros", "jinja"],
+    &["card", "template"],
+    &["skein"],
+    &["dialogue"],
+    &["catalogue"],
+];
+
+const LAYERS: Layers = Layers { forbidden: IMPURE, allowed };
+
+fn group(module: &str) -> Option<usize> {
+    ORDER.iter().position(|group| group.contains(&module))
+}
+
+/// Whether module `from` may use module `to`.
+fn allowed(from: &str, to: &str) -> bool {
+    let together = ["macros", "jinja"];
+    group(from).zip(group(to)).is_some_and(|(from, to)| to < from)
+        || together.contains(&from) && together.contains(&to)
+}
+
+#[test]
+fn modules_use_only_what_comes_before_them() {
+    let complaints = LAYERS.check_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn every_module_has_its_place() {
+    let declared: Vec<&str> = modules(include_str!("../../src/lib.rs")).collect();
+    assert!(declared.len() > 10, "only {declared:?}");
+    for module in declared {
+        assert!(group(module).is_some(), "`{module}` has no place in the order of modules");
+    }
+}
+
+#[test]
+fn finds_edges_against_the_order() {
+    let complaints = |path, source| LAYERS.check(path, source).len();
+    assert_eq!(complaints("macros/write.rs", "use crate::jinja::is_filter;\n"), 0);
+    assert_eq!(complaints("script/load.rs", "use crate::dialogue::Dialogue;\n"), 1);
+    assert_eq!(complaints("dialogue/check.rs", "use crate::script::Script;\n"), 0);
+    assert_eq!(complaints("lore/key.rs", "use super::super::card::Card;\n"), 1);
+    assert_eq!(complaints("card/png.rs", "let text = std::fs::read(path);\n"), 1);
+}

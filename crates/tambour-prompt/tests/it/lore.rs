@@ -1,0 +1,278 @@
+//! World info: which entries are active (F-013, F-020, F-035), each case of the table worked out by hand.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tambour_prompt::lore::{
+    Activation, Entry, Line, Role, Scan, ScanSettings, Slots, Source, Timed, activate,
+};
+
+/// Tokens of the table: words.
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+fn entries(value: &Value) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = serde_json::from_value(value.clone()).expect("entries in normal form");
+    for (at, entry) in entries.iter_mut().enumerate() {
+        entry.id = at.to_string();
+    }
+    entries
+}
+
+/// Messages of the user and the character in turn.
+fn lines(value: &Value) -> Vec<Line> {
+    let messages = value.as_array().expect("a list of messages");
+    let line = |(at, message): (usize, &Value)| match message {
+        Value::String(text) if at.is_multiple_of(2) => line("user", "User", text),
+        Value::String(text) => line("assistant", "Bot", text),
+        other => serde_json::from_value(other.clone()).expect("a message"),
+    };
+    messages.iter().enumerate().map(line).collect()
+}
+
+fn line(role: &str, name: &str, content: &str) -> Line {
+    Line { role: role.to_owned(), name: name.to_owned(), content: content.to_owned() }
+}
+
+fn source(name: &str) -> Source {
+    serde_json::from_value(name.into()).expect("a text of user or character")
+}
+
+fn settings(case: &Value) -> ScanSettings {
+    case.get("settings").map_or_else(ScanSettings::default, |settings| {
+        serde_json::from_value(settings.clone()).expect("settings")
+    })
+}
+
+/// What of `expect` is not so.
+fn differences(book: &[Entry], found: &Activation, expect: &Value) -> Vec<String> {
+    let titles =
+        |list: &[usize]| Value::from(list.iter().map(|&at| book[at].title.clone()).collect::<Vec<_>>());
+    let mut wrong = Vec::new();
+    let mut same = |what: &str, is: &Value, should: &Value| {
+        if is != should {
+            wrong.push(format!("{what}: {is}, expected {should}"));
+        }
+    };
+    if let Some(active) = expect.get("active") {
+        same("active", &titles(&found.active), active);
+    }
+    if let Some(dropped) = expect.get("dropped") {
+        let why = |why| serde_json::to_value(why).expect("a word");
+        let is = match dropped.pointer("/0/0") {
+            Some(_) => {
+                found.dropped.iter().map(|drop| json!([book[drop.entry].title, why(drop.why)])).collect()
+            }
+            None => found.dropped.iter().map(|drop| json!(book[drop.entry].title)).collect::<Vec<_>>(),
+        };
+        same("dropped", &is.into(), dropped);
+    }
+    for title in expect.get("warnings").and_then(Value::as_array).into_iter().flatten() {
+        let named =
+            found.warnings.iter().any(|warning| warning.contains(&format!("`{}`", title.as_str().unwrap())));
+        same("warned", &named.into(), &true.into());
+    }
+    for (slot, should) in expect.get("slots").and_then(Value::as_object).into_iter().flatten() {
+        let Slots { outlets, depth, .. } = &found.slots;
+        let is = match slot.as_str() {
+            "lore_before" => titles(&found.slots.lore_before),
+            "lore_after" => titles(&found.slots.lore_after),
+            "note_top" => titles(&found.slots.note_top),
+            "note_bottom" => titles(&found.slots.note_bottom),
+            "examples_before" => titles(&found.slots.examples_before),
+            "examples_after" => titles(&found.slots.examples_after),
+            "outlets" => outlets.iter().map(|(name, list)| (name.clone(), titles(list))).collect(),
+            "depth" => depth.iter().map(|at| json!([at.depth, at.role, titles(&at.entries)])).collect(),
+            other => panic!("no slot {other}"),
+        };
+        same(slot, &is, should);
+    }
+    wrong
+}
+
+/// Runs a case of a table; what is wrong.
+pub(crate) fn run(case: &Value) -> Vec<String> {
+    let book = entries(&case["entries"]);
+    let whole = [json!({ "messages": case["messages"], "expect": case["expect"] })];
+    let steps = case.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
+    let mut timed = Timed::default();
+    let mut wrong = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let lines = lines(&step["messages"]);
+        let texts = case.get("sources").and_then(Value::as_object).into_iter().flatten();
+        let texts: Vec<(Source, String)> =
+            texts.map(|(name, text)| (source(name), text.as_str().unwrap().to_owned())).collect();
+        let scan =
+            Scan { settings: settings(case), sources: &texts, timed, count: &words, ..Scan::new(&lines) };
+        let found = activate(&book, &scan);
+        assert_eq!(found, activate(&book, &scan), "the same again");
+        wrong.extend(
+            differences(&book, &found, &step["expect"]).iter().map(|what| format!("step {number}: {what}")),
+        );
+        timed = found.timed;
+    }
+    wrong
+}
+
+#[test]
+fn the_table_of_activation_holds() {
+    let table = include_str!("../../../../fixtures/import/activation.jsonl");
+    let cases: Vec<Value> = table.lines().map(|line| serde_json::from_str(line).expect("a case")).collect();
+    assert!(cases.len() >= 60, "{}", cases.len());
+    let wrong: Vec<String> = cases
+        .iter()
+        .flat_map(|case| run(case).into_iter().map(|what| format!("{}: {what}", case["id"])))
+        .collect();
+    // F-013, F-020: what fills `lore_before` and the others
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn chance_is_fair_and_the_same_for_a_seed() {
+    let book: Vec<Entry> = (0..1000)
+        .map(|at| Entry { id: format!("entry {at}"), constant: true, probability: 30.0, ..Entry::default() })
+        .collect();
+    let lines = [];
+    let with = |seed| {
+        let mut scan = Scan::new(&lines);
+        scan.settings.seed = seed;
+        activate(&book, &scan).active
+    };
+    for seed in 0..10 {
+        let active = with(seed).len();
+        assert!((240..360).contains(&active), "{active} of 1000 at 30 %");
+    }
+    assert_eq!(with(7), with(7));
+    assert_ne!(with(7), with(8));
+}
+
+#[test]
+fn weights_of_a_group_are_shares() {
+    let member = |id: &str, weight| Entry {
+        id: id.to_owned(),
+        constant: true,
+        group: vec!["g".to_owned()],
+        group_weight: weight,
+        ..Entry::default()
+    };
+    let book = [member("a", 300.0), member("b", 100.0)];
+    let mut first = 0;
+    for seed in 0..1000 {
+        let mut scan = Scan::new(&[]);
+        scan.settings.seed = seed;
+        let active = activate(&book, &scan).active;
+        assert_eq!(active.len(), 1);
+        first += usize::from(active == [0]);
+    }
+    assert!((690..810).contains(&first), "{first} of 1000 at three quarters");
+}
+
+#[test]
+fn a_hostile_book_is_read_in_bounded_time() {
+    // A chain in which each entry is found in the text of the one before.
+    let chain: Vec<Entry> = (0..3000)
+        .map(|at| Entry {
+            id: at.to_string(),
+            keys: vec![format!("key {at} ")],
+            content: format!("key {} {}", at + 1, "word ".repeat(20)),
+            ..Entry::default()
+        })
+        .collect();
+    let lines = [line("user", "", "key 0 ")];
+    let mut scan = Scan::new(&lines);
+    scan.settings.recursive = true;
+    assert!(activate(&chain, &scan).active.len() >= 1000);
+    // Regular expressions that take others for ever.
+    let book = [Entry { keys: vec!["/(a+)+$/".into(), "/(.*)*x{1000}{1000}/".into()], ..Entry::default() }];
+    let lines = [line("user", "", &format!("{}!", "a".repeat(1 << 20)))];
+    let found = activate(&book, &Scan::new(&lines));
+    assert_eq!((found.active.len(), found.warnings.len()), (0, 1), "{:?}", found.warnings);
+}
+
+#[test]
+fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
+    let book = [Entry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..Entry::default() }];
+    let found = activate(&book, &Scan::new(&[line("user", "", "x")]));
+    let told = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
+    assert_eq!(found.warnings, [told]);
+}
+
+#[test]
+fn the_keys_of_a_scan_have_bounds_together() {
+    // regular expressions that are large, and texts that are long for them
+    let large = |at: usize| format!("/[^{at}]{{1000}}/");
+    let book: Vec<Entry> = (0..200).map(|at| Entry { keys: vec![large(at)], ..Entry::default() }).collect();
+    let short = [line("user", "", "x")];
+    let taken = allocation_counter::measure(|| {
+        let found = activate(&book, &Scan::new(&short));
+        assert!(found.warnings.iter().any(|why| why.contains("too large together")), "{:?}", found.warnings);
+    });
+    assert!(taken.bytes_max < 256 << 20, "{} bytes", taken.bytes_max);
+    let long = [line("user", "", &"x".repeat(1 << 20))];
+    let found = activate(&book[..1], &Scan::new(&long));
+    assert!(found.warnings.iter().any(|why| why.contains("beginning alone")), "{:?}", found.warnings);
+    // Bytes that may be read are asked for, and nothing is read beyond them.
+    let (left, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
+    let read = |bytes: u64| {
+        left.set(left.get() - i64::try_from(bytes).unwrap());
+        left.get() >= 0
+    };
+    let book = keys.map(|key| Entry { keys: vec![key.to_owned()], ..Entry::default() });
+    let found = activate(&book, &Scan { read: &read, ..Scan::new(&long) });
+    assert!(found.cut);
+    assert!(!activate(&book, &Scan::new(&long)).cut);
+}
+
+#[test]
+fn what_regular_expressions_read_again_has_a_bound() {
+    // each pass finds one entry more, so that all is to be read again a thousand times
+    let chain = |at: usize| Entry {
+        id: at.to_string(),
+        keys: vec![format!("key {at} ")],
+        content: format!("key {} {}", at + 1, "word ".repeat(200)),
+        ..Entry::default()
+    };
+    let mut book: Vec<Entry> = (0..1000).map(chain).collect();
+    book.extend((0..20).map(|at| Entry {
+        id: format!("x{at}"),
+        keys: vec![format!("/never {at}/")],
+        ..Entry::default()
+    }));
+    let lines = [line("user", "", &format!("key 0 {}", "text ".repeat(50_000)))];
+    let read = std::cell::Cell::new(0_u64);
+    let count = |bytes: u64| {
+        read.set(read.get() + bytes);
+        true
+    };
+    let mut scan = Scan { read: &count, ..Scan::new(&lines) };
+    scan.settings.recursive = true;
+    let found = activate(&book, &scan);
+    assert_eq!(found.active.len(), 1000);
+    assert!(found.warnings.iter().any(|why| why.contains("one by one")), "{:?}", found.warnings);
+    assert!(read.get() < 256 << 20, "{} bytes", read.get());
+}
+
+#[test]
+fn an_entry_at_a_depth_knows_its_role() {
+    let entry = Entry { constant: true, role: Role::Assistant, ..Entry::default() };
+    assert_eq!(serde_json::to_value(&entry).unwrap()["role"], "assistant");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_scan_panic(keys in prop::collection::vec("\\PC{0,8}", 0..4), text in "\\PC{0,60}", regex: bool, whole: bool) {
+        let own = Entry { keys: keys.clone(), regex, whole_words: Some(whole), ..Entry::default() };
+        let book = [own, Entry { keys: keys.iter().map(|key| format!("/{key}/i")).collect(), ..Entry::default() }];
+        let lines = [line("user", "U", &text)];
+        let _ = activate(&book, &Scan::new(&lines));
+    }
+
+    #[test]
+    fn a_word_of_the_chat_is_found(words in prop::collection::vec("[a-z灰魂é]{1,6}", 1..8), at: prop::sample::Index) {
+        let text = words.join(" ");
+        let key = words[at.index(words.len())].to_uppercase();
+        let book = [Entry { keys: vec![key], whole_words: Some(true), ..Entry::default() }];
+        let lines = [line("user", "", &text)];
+        prop_assert_eq!(activate(&book, &Scan::new(&lines)).active, vec![0]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Failures, unreadable replies, and scripts that cannot go on.
+
+use tambour::event::{Collected, FinishReason};
+use tambour::{End, Options};
+use tambour_prompt::dialogue::{Dialogue, Status};
+
+use super::{Model, Talk, actions, asked, enough, more, read, variable};
+
+const SAY: &str = "{type: ai_say, content: x, max_rounds: 2}";
+
+fn prose(text: &str) -> Model {
+    Model::Says(text.to_owned())
+}
+
+#[test]
+fn a_failed_call_does_not_consume_a_round() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    let turn = talk.input(Some("你好"), &[Model::Fails]);
+    assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active)); // S-065
+    assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("upstream_failed")); // S-065
+    assert_eq!(talk.dialogue.current_round(), 0); // S-065
+    // The caller retries, with what was said or with other words; it is in the prompt once.
+    let turn = talk.input(Some("你好"), &[Model::Fails]);
+    assert!(!turn.success);
+    let turn = talk.input(None, &[more("一")]);
+    assert_eq!((turn.success, talk.dialogue.current_round()), (true, 1)); // S-065
+    assert_eq!(talk.prompt().matches("你好").count(), 1); // S-063, S-065
+    talk.input(Some("嗯"), &[Model::Fails]);
+    talk.input(Some("换个说法"), &[enough("二")]);
+    assert!(talk.prompt().contains("assistant: 一\nuser: 换个说法\n")); // S-065
+}
+
+#[test]
+fn an_unreadable_reply_is_asked_for_again_once() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    let turn = talk.input(None, &[prose("sorry, no JSON"), more("一")]);
+    assert_eq!((turn.ai_message.as_deref(), talk.calls.len()), (Some("一"), 2)); // S-054
+    assert_eq!((talk.calls[0].attempt, talk.calls[1].attempt), (0, 1)); // S-054
+    assert_eq!(talk.dialogue.current_round(), 1); // S-054, S-060
+    assert!(talk.prompt().contains("上一次的回复不是要求的 JSON 对象"));
+    assert_eq!(talk.dialogue.history().len(), 1);
+}
+
+#[test]
+fn a_reply_that_stays_unreadable_is_the_message() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    let turn = talk.input(None, &[prose("sorry"), prose("就是没有 JSON")]);
+    assert_eq!((turn.success, turn.ai_message.as_deref()), (true, Some("就是没有 JSON"))); // S-054
+    let decision = turn.metadata.and_then(|metadata| metadata.exit_decision).expect("a decision");
+    assert!(!decision.should_exit); // S-054
+    assert_eq!(talk.dialogue.current_round(), 1); // S-065: an unstructured message consumes its round
+    talk.settings.max_reasks = 0;
+    let turn = talk.input(Some("嗯"), &[prose("还是没有")]);
+    assert_eq!((turn.completed, talk.calls.len()), (true, 3)); // S-070
+}
+
+#[test]
+fn what_the_user_has_seen_is_not_asked_for_again() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    let mut dialogue = talk.dialogue.clone();
+    dialogue.input(None, &talk.env()).expect("it waits");
+    let tambour_prompt::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
+    let mut reply = read(&call, "no JSON", &tambour::End::stop());
+    assert_eq!(reply.unreadable.as_deref(), Some("unstructured")); // S-054
+    reply.delivered = true;
+    let came = dialogue.reply(&call, &reply, &talk.env());
+    assert!(!came.asked_again);
+    assert_eq!(dialogue.current_round(), 1);
+    talk.dialogue = dialogue;
+}
+
+#[test]
+fn a_thought_that_stays_unreadable_is_a_failure() {
+    let mut talk = Talk::new(&actions(&["{type: ai_think, prompt: x, output: {mood: }}", SAY]));
+    let turn = talk.input(Some("你好"), &[prose("calm"), prose("calm")]);
+    assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active)); // S-065
+    assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("reply_unreadable")); // S-065
+    let turn = talk.input(None, &[prose("{\"mood\": \"calm\"}"), more("一")]);
+    assert_eq!((turn.success, variable(&talk, "mood")), (true, "calm".into())); // S-065
+    assert_eq!(talk.prompt().matches("你好").count(), 1);
+}
+
+#[test]
+fn a_question_with_an_unreadable_reply_goes_on() {
+    let mut talk = Talk::new(&actions(&["{type: ai_ask, question: q, variable: v, max_rounds: 2}"]));
+    let turn = talk.input(None, &[prose("How are you?"), prose("How are you?")]);
+    assert_eq!(
+        (turn.success, turn.completed, turn.ai_message.as_deref()),
+        (true, false, Some("How are you?"))
+    ); // S-054
+    let turn = talk.input(Some("well"), &[asked(&"well".into(), true, "好")]);
+    assert_eq!((turn.completed, variable(&talk, "v")), (true, "well".into()));
+}
+
+#[test]
+fn a_cut_answer_ends_nothing() {
+    let mut talk = Talk::new(&actions(&["{type: ai_ask, question: q, variable: v, max_rounds: 2}"]));
+    let mut dialogue = talk.dialogue.clone();
+    dialogue.input(Some("x"), &talk.env()).expect("it waits");
+    let tambour_prompt::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
+    let mut reader = call.reader(&Options::default());
+    let mut sink = Collected::default();
+    reader.push(r#"{"value": "x", "usable": true, "response": {"咨询师": "好"}}"#, &mut sink);
+    let reply = reader.finish(&End::Finished(FinishReason::Length), &mut sink).expect("it did not fail");
+    dialogue.reply(&call, &reply, &talk.env());
+    talk.dialogue = dialogue;
+    assert!(!talk.dialogue.turn(&talk.script).completed); // X-014
+}
+
+#[test]
+fn a_missing_template_is_an_error_until_it_is_there() {
+    let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, template: mine}"]));
+    let turn = talk.input(Some("你好"), &[]);
+    assert_eq!((turn.success, turn.status), (false, Status::Active)); // S-022
+    assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("template_not_found")); // S-022
+    talk.files.add("mine.md".to_owned(), "{%chat_history%}".to_owned()).expect("one file");
+    assert!(talk.input(None, &[more("一")]).success);
+    assert_eq!(talk.prompt(), "user: 你好");
+}
+
+#[test]
+fn an_incomplete_action_fails_clearly() {
+    let mut talk = Talk::new(&actions(&["{type: ai_ask, variable: v}"]));
+    let turn = talk.input(None, &[]);
+    assert_eq!((turn.success, turn.status), (false, Status::Failed)); // S-011
+    let error = turn.error.expect("it says why");
+    assert_eq!(error.code, "action_incomplete"); // S-011
+    assert!(
+        error.message.contains("actions[0]") && error.message.contains("`question`"),
+        "{}",
+        error.message
+    ); // S-011
+}
+
+#[test]
+fn sessions_are_chosen_by_name() {
+    let text = "sessions:\n  - {session: a, phases: []}\n  - {session: b, phases: []}\n";
+    let mut talk = Talk::new(text);
+    assert_eq!(talk.input(None, &[]).status, Status::Completed);
+    let start = |name| Dialogue::start(&talk.script, Some(name), serde_json::Map::new());
+    assert!(start("b").is_ok());
+    let error = start("c").expect_err("there is none").to_string();
+    assert!(error.contains("`c`") && error.contains("a, b"), "{error}");
+}

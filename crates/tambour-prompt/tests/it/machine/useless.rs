@@ -1,0 +1,139 @@
+//! Replies without a message (S-054, R-66, X-009): asked for again, and no round.
+
+use serde_json::json;
+use tambour::event::{Collected, Event};
+use tambour::{End, Options};
+use tambour_prompt::dialogue::{Status, Want};
+
+use super::{Model, Talk, actions, asked, enough, more};
+
+const SAY: &str = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
+const ASK: &str = "{type: ai_ask, question: q, variable: v, max_rounds: 1}";
+
+/// Replies in which a model says nothing to the user, whatever it wants to happen.
+fn useless() -> Vec<String> {
+    let assessed = |response: &str| {
+        format!(
+            r#"{{"assessment":{{"understanding_level":95,"has_questions":false,"expressed_understanding":true,"reasoning":"r"}},{response}"should_exit":true,"exit_reason":"done"}}"#
+        )
+    };
+    let template = tambour_prompt::template::builtin("ai-say-mainline-a-introduce-concept");
+    let template = template.expect("it is shipped").text;
+    let copied = &template[template.rfind("{\n  \"assessment\"").expect("it has a form")..];
+    let mut replies: Vec<String> = [
+        "",
+        " \n\n",
+        "\"\"",
+        "null",
+        "[]",
+        "{}",
+        "[null, \"\"]",
+        "...",
+        "```json\n```",
+        "```json\nnull\n```",
+        "<<ParsingError>>",
+        "<think>What shall I say?</think>",
+        "你的回复内容...",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let responses = [
+        "",
+        "\"response\":null,",
+        "\"response\":\"\",",
+        "\"response\":[],",
+        "\"response\":{},",
+        "\"response\":{\"咨询师\":\"\"},",
+        "\"response\":{\"咨询师\":null},",
+        "\"response\":{\"咨询师\":\" \"},",
+        "\"response\":{\"咨询师\":\"你的回复内容...\"},",
+        "\"response\":{\"counsellor\":\"your reply...\"},",
+        "\"response\":{\"咨询师\":\"...\"},",
+        "\"response\":{\"咨询师\":\"……\"},",
+    ];
+    replies.extend(responses.map(assessed));
+    replies.push(copied.to_owned());
+    replies
+}
+
+#[test]
+fn a_round_without_a_message_is_asked_for_again_and_never_exits() {
+    for text in useless() {
+        let mut talk = Talk::new(&actions(&[SAY]));
+        let reply = || Model::Says(text.clone());
+        let turn = talk.input(Some("懂了"), &[reply(), reply()]);
+        assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active), "{text}"); // S-054
+        assert_eq!((turn.ai_message, talk.dialogue.current_round()), (None, 0), "{text}"); // S-065
+        let error = turn.error.expect("it says why");
+        assert_eq!((&*error.code, error.retryable), ("message_missing", true), "{text}"); // X-009
+        assert!(error.message.contains("2 次"), "{}", error.message);
+        assert!(talk.dialogue.waits_to_ask_again() && talk.dialogue.history().len() == 1, "{text}");
+        // It goes on where it was.
+        let turn = talk.input(None, &[enough("好")]);
+        assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("好")), "{text}"); // S-065
+        let mut talk = Talk::new(&actions(&[SAY]));
+        let turn = talk.input(Some("懂了"), &[reply(), more("一")]);
+        assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("一")), "{text}"); // S-054
+    }
+}
+
+#[test]
+fn a_question_without_a_message_is_asked_for_again() {
+    let answers = [
+        r#"{"value": "x", "usable": true}"#,
+        r#"{"value": null, "usable": false}"#,
+        r#"{"usable": true, "value": "x", "response": null}"#,
+        r#"{"usable": true, "value": "x", "response": {"咨询师": "..."}}"#,
+        "null",
+    ];
+    for text in answers.iter().map(|text| (*text).to_owned()).chain(useless()) {
+        let mut talk = Talk::new(&actions(&[ASK, SAY]));
+        let reply = || Model::Says(text.clone());
+        let turn = talk.input(Some("我叫安"), &[reply(), reply()]);
+        assert_eq!((turn.success, turn.completed, turn.ai_message), (false, false, None), "{text}"); // S-054
+        assert_eq!(
+            turn.error.map(|error| error.code.into_owned()).as_deref(),
+            Some("message_missing"),
+            "{text}"
+        );
+        let turn = talk.input(None, &[asked(&json!("安"), true, "你好，安")]);
+        assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("你好，安")), "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    let mut dialogue = talk.dialogue.clone();
+    dialogue.input(None, &talk.env()).expect("it waits");
+    let Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
+    talk.dialogue = dialogue;
+    for text in useless() {
+        let whole = {
+            let mut reader = call.reader(&Options::default());
+            reader.push(&text, &mut Collected::default());
+            reader.finish(&End::stop(), &mut Collected::default()).expect("it did not fail")
+        };
+        assert!(whole.silent && whole.message.is_empty() && whole.unreadable.is_some(), "{text} {whole:?}");
+        let mut sink = Collected::default();
+        let mut reader = call.reader(&Options::default());
+        for c in text.chars() {
+            reader.push(&c.to_string(), &mut sink);
+            // Nothing is shown before it is known.
+            assert!(!sink.events.iter().any(|event| matches!(event, Event::FinalDelta { .. })), "{text}");
+        }
+        let reply = reader.finish(&End::stop(), &mut sink).expect("it did not fail");
+        assert_eq!(reply, whole, "{text}");
+    }
+}
+
+#[test]
+fn the_model_is_told_what_was_missing_in_either_language() {
+    let mut talk = Talk::new(&actions(&[SAY]));
+    talk.settings.texts = tambour::options::Texts::of(tambour::options::Language::En);
+    let silent = || Model::Says(r#"{"response": {}}"#.to_owned());
+    let turn = talk.input(None, &[silent(), silent()]);
+    assert!(talk.prompt().contains("the last reply said nothing to the user"), "{}", talk.prompt());
+    let error = turn.error.expect("it says why").message;
+    assert!(error.contains("none of 2 replies") && error.contains("asks again"), "{error}");
+}

@@ -1,0 +1,125 @@
+//! What is left out when a prompt is too long (F-006).
+
+use serde_json::{Value, json};
+use tambour_prompt::skein::{RenderOptions, Rendered, Skein, What};
+use tambour_prompt::tokens::estimate;
+
+use super::skein;
+
+const PROMPT: &str = "blocks:\n\
+    - {tag: sys, priority: critical, text: s s s s s s s s}\n\
+    - {tag: low_a, priority: low, text: a a a a a a a a}\n\
+    - {tag: plain, text: p p p p p p p p}\n\
+    - slot: lore_before\n\
+    - slot: history\n\
+    - {tag: high_a, priority: high, text: h h h h h h h h}\n\
+    - {tag: low_b, priority: low, text: b b b b b b b b}\n\
+    - {tag: lore_x, text: x x x x x x x x, lore: {constant: true, order: 2}}\n\
+    - {tag: lore_y, text: y y y y y y y y, lore: {constant: true, order: 1}}\n";
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+fn with(max: usize) -> Rendered {
+    let message = |at: usize| json!({"role": if at.is_multiple_of(2) { "user" } else { "assistant" }, "content": format!("m{at} m m m m m m m")});
+    let context = json!({"history": (0..4).map(message).chain([json!({"role": "user", "content": "newest one"}), message(5)]).collect::<Value>()});
+    let mut options = RenderOptions::default();
+    options.count = &words;
+    options.max_context = Some(max);
+    skein(PROMPT).render(&context, &options).expect("it renders")
+}
+
+fn names(found: &Rendered) -> Vec<String> {
+    let name = |what: &What| match what {
+        What::Block { tag, .. } => tag.clone(),
+        What::Lore { title, .. } => title.clone(),
+        What::Message { index, .. } => format!("m{index}"),
+        other => format!("{other:?}"),
+    };
+    found.dropped.iter().map(|cut| name(&cut.what)).collect()
+}
+
+#[test]
+fn low_goes_before_normal_before_high_and_critical_never() {
+    let whole = with(10_000);
+    assert!(whole.dropped.is_empty() && !whole.over);
+    let order = ["low_b", "low_a", "lore_y", "lore_x", "m0", "m1", "m2", "m3", "m5", "plain", "high_a"];
+    for max in (0..whole.tokens).rev() {
+        let found = with(max);
+        let names = names(&found);
+        // F-006: in one order, no more than is needed, each reported
+        assert_eq!(names, order[..names.len()], "{max}");
+        for name in order {
+            let part = if name.starts_with('m') { format!("{name} m") } else { format!("<{name}>") };
+            assert_eq!(found.text.contains(&part), !names.iter().any(|own| own == name), "{max} {name}");
+        }
+        // F-006: critical and the newest message of the user are never dropped
+        assert!(found.text.contains("<sys>") && found.text.contains("newest one"));
+        assert!(found.messages.iter().any(|message| message.content == "newest one"));
+        assert_eq!(found.tokens, words(&found.text));
+        assert_eq!(found.over, found.tokens > max);
+        assert_eq!(
+            found.over,
+            found.warnings.iter().any(|warning| warning.contains("nothing more can be left out"))
+        );
+        if let Some(last) = found.dropped.last() {
+            assert!(found.tokens + last.tokens + 20 > max, "{max}: more was dropped than needed");
+        }
+    }
+    assert!(with(0).over);
+}
+
+#[test]
+fn the_estimate_is_above_what_tokenizers_give() {
+    // F-006: about four characters of English a token, one of Chinese
+    assert_eq!(estimate("four"), 1);
+    assert_eq!(estimate("The quick brown fox jumps over the lazy dog."), 11);
+    assert_eq!(estimate("灰魂会出现"), 5);
+    assert_eq!(estimate(""), 0);
+}
+
+#[test]
+fn a_long_chat_loses_no_more_than_it_must() {
+    // F-006: whatever a message costs beside its text, as many of the newest are left as there is room for
+    let prompt = Skein::from_yaml(
+        "p",
+        "blocks: [{tag: system_instruction, text: Stay in the scene.}, {tag: conversation_history, slot: history}]",
+    )
+    .expect("a prompt");
+    // A count that sees what stands around each message, as real ones do.
+    let count = |text: &str| text.split(|c: char| !c.is_alphanumeric()).count();
+    for words in [1, 5, 60] {
+        for most in [100, 300, 2000] {
+            let history: Vec<Value> = (0..201)
+                .map(|at| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": vec!["word"; words].join(" ")}))
+                .collect();
+            let mut options = RenderOptions::default();
+            options.count = &count;
+            let all = prompt.render(&json!({"history": history}), &options).expect("it renders");
+            options.max_context = Some(most);
+            let found = prompt.render(&json!({"history": history}), &options).expect("it renders");
+            if all.tokens <= most {
+                assert_eq!((found.dropped.len(), &found.text), (0, &all.text));
+                continue;
+            }
+            assert!(!found.over && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
+            assert!(found.text.contains("Stay in the scene."), "{words} words, {most}");
+            // One message more would have been too much.
+            let each = (all.tokens - found.tokens).div_ceil(found.dropped.len());
+            assert!(
+                found.tokens + each > most,
+                "{words} words, {most}: {} left out of {}",
+                found.dropped.len(),
+                all.tokens
+            );
+            // What each is said to have cost is about what it has.
+            let told: usize = found.dropped.iter().map(|cut| cut.tokens).sum();
+            assert!(
+                told.abs_diff(all.tokens - found.tokens) <= found.dropped.len() * 2,
+                "{told} of {}",
+                all.tokens - found.tokens
+            );
+        }
+    }
+}
