@@ -1,4 +1,5 @@
-//! What a reply wants done. A dialect reads it, complete and valid; the policy stage decides, numbers and tells.
+//! Actions that a reply asks for. A dialect reads them, complete and valid; the policy stage decides on them,
+//! numbers them and emits their events.
 
 use serde_json::Value;
 
@@ -6,46 +7,46 @@ use crate::event::Extension;
 use crate::exit::Answer;
 use crate::state::Operation;
 
-/// One thing that a reply wants done.
+/// One action that a reply asks for.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
-    /// What its plan came to, and the calls of that plan, at the end of the reply.
+    /// The plan with its tool calls, or the fallback plan, at the end of the reply.
     Plan(Plan),
-    /// One call, at the end of the reply.
+    /// One tool call, at the end of the reply.
     Call(Call),
     /// The answer of a dialogue round, at the end of the reply.
     Answer(Answer),
-    /// Operations on the state, when their block closes (F-214).
+    /// State operations, when their block closes (F-214).
     Update(Update),
-    /// What a client shows or is told, when its block closes.
+    /// An extension event for the client to display, when its block closes.
     Show(Extension),
-    /// What the user is told without stopping: its code, and what it is about.
+    /// A notice to the user that does not end the reply: its code, and its subject.
     Notice(&'static str, Option<String>),
 }
 
-/// Operations on the state.
+/// State operations of one block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Update {
-    /// Why, in the model's words.
+    /// Reason for the operations, in the model's words.
     pub analysis: String,
-    /// The operations, those that can never be carried out among them.
+    /// The operations, including those that can never be applied.
     pub operations: Vec<Operation>,
-    /// Whether all of them are carried out or none (F-113).
+    /// Set if all operations are applied or none (F-113).
     pub atomic: bool,
 }
 
-/// A plan.
+/// The plan of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The object, or the fallback (P-017). Each item of its `tool_calls` may run: `name`, and `args` that satisfy the
-    /// schema of that tool.
+    /// The plan object, or the fallback (P-017). Each item of its `tool_calls` may run: it has a `name`, and
+    /// `args` that satisfy the schema of that tool.
     pub plan: Value,
-    /// Whether it is the fallback.
+    /// Set if `plan` is the fallback.
     pub is_fallback: bool,
 }
 
-/// A call whose arguments satisfy the schema of its tool.
+/// A tool call whose arguments satisfy the schema of its tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// Name of the tool.

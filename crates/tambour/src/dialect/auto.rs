@@ -1,9 +1,10 @@
-//! `auto`: finds out how a reply is written (J-054, X-013).
+//! The dialect `auto`: detects how a reply is written (J-054, X-013).
 //!
-//! At most `limits.detect` bytes of text that is not blank are read before it decides; until then nothing is sent. Only an object
-//! with the first key of a dialect, and no other so far, is read on up to its next key, or `limits.hold`: in doubt it is text.
-//! What has been taken for plain stays plain. Reasoning in a field of its own that comes before waits too, since it is the thinking
-//! of a plain reply and a draft beside another one; what is longer than `limits.hold` is a draft.
+//! At most `limits.detect` bytes of non-blank text are read before the decision; until then nothing is
+//! emitted. Only an object with the first key of a dialect, and no other key so far, is read up to its next
+//! key or up to `limits.hold`; in doubt the reply is text. A reply once read as plain stays plain.
+//! Reasoning in a field of its own that arrives before the decision waits too, because it is the thinking of
+//! a plain reply and a draft beside any other; beyond `limits.hold` it becomes a draft.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::event::Event;
 use crate::options::Options;
 use crate::span::Place;
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "auto",
     summary: "finds out which dialect a reply is written in",
@@ -29,21 +30,23 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct Auto {
     options: Arc<Options>,
-    /// What came before the decision.
+    /// Text received before the decision.
     seen: String,
-    /// Bytes of it that are not blank.
+    /// Bytes of `seen` that are not blank.
     filled: usize,
-    /// How many of them there were at the last look, and whether a line ended there: more white space tells nothing new.
+    /// Value of `filled` at the last look, and whether a line ended there: further white space adds no
+    /// evidence.
     looked: usize,
     broken: bool,
-    /// Whether the next character that is not blank tells more.
+    /// Set if the next non-blank character adds evidence.
     closed: bool,
-    /// Bytes that are not blank after which it decides, and whether there have been so many before.
+    /// Non-blank bytes after which the decision is due, and whether that limit was reached before without
+    /// one.
     window: usize,
     doubtful: bool,
-    /// Reasoning that came before it.
+    /// Reasoning received before the decision.
     reasoned: String,
-    /// There was more of that than is held.
+    /// Set once the reasoning has exceeded the hold limit and become a draft.
     drafted: bool,
     reader: Option<Box<dyn Dialect>>,
 }
@@ -65,7 +68,7 @@ impl Auto {
         }
     }
 
-    /// How much of the reply has come.
+    /// Share of the reply that has been received.
     fn extent(&self) -> Extent {
         match self.filled >= self.window {
             _ if self.seen.len() + self.reasoned.len() >= self.options.limits.hold => Extent::All,
@@ -97,8 +100,8 @@ impl Dialect for Auto {
         if let Some(reader) = &mut self.reader {
             return reader.text(text, out);
         }
-        // One character at a time, so that the decision falls at the same place however the reply is cut. A look
-        // is taken only where a token can have ended.
+        // One character at a time, so that the decision falls at the same place however the reply is cut into
+        // chunks. The text is examined only where a token can have ended.
         for (at, c) in text.char_indices() {
             self.seen.push(c);
             self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
@@ -120,13 +123,13 @@ impl Dialect for Auto {
                 Verdict::Unknown
             };
             if extent == Extent::Window && verdict == Verdict::Unknown {
-                // Looked at again where it is twice as long, so that the work stays linear.
+                // The next look comes at twice the length, so that the work stays linear.
                 (self.window, self.doubtful) = (self.window.saturating_mul(2), true);
             }
             if verdict != Verdict::Unknown || extent == Extent::All {
                 let mut rest = &text[at + c.len_utf8()..];
                 if rest.len() <= self.options.limits.delta {
-                    // Together with what waited it is one piece.
+                    // Joined with the held text it makes one chunk.
                     self.seen.push_str(std::mem::take(&mut rest));
                 }
                 self.decide(verdict, out);

@@ -1,4 +1,4 @@
-//! A call that a reply wrote, held against the registered tools, and against what was mended in it.
+//! Checks of a tool call against the registered tools, and against doubts about its values.
 
 use serde_json::{Map, Value};
 
@@ -7,31 +7,31 @@ use crate::options::Options;
 use crate::repair::json::ValueDoubt;
 use crate::span::Place;
 
-/// The notice of a call that is not carried out.
+/// Code of the notice about a call that is not carried out.
 pub(super) const REFUSED: &str = "tool_call_refused";
 
-/// The notice of a call that the end of the reply cut.
+/// Code of the notice about a truncated call.
 pub(super) const CUT: &str = "tool_call_cut";
 
-/// Wrong places of arguments that are told.
+/// Most mismatches of arguments that one message lists.
 const MISMATCHES: usize = 8;
 
-/// Why a call may not run.
+/// Reason why a call must not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// There is no such tool.
+    /// The tool does not exist.
     Unknown,
-    /// It is not open to this caller (P-033).
+    /// The caller may not use the tool (P-033).
     Forbidden,
-    /// The arguments do not satisfy its schema.
+    /// The arguments do not satisfy the schema.
     Arguments,
-    /// There are no arguments, and its schema wants some.
+    /// The call has no arguments, and the schema requires some.
     NoArguments,
     /// A value of the call may not be the one that was meant.
     Doubtful(Doubt),
 }
 
-/// What a call may break, in the table of its dialect.
+/// Rules of a dialect that a call may break.
 pub(super) struct Rules {
     pub(super) unknown: &'static Rule,
     pub(super) forbidden: &'static Rule,
@@ -43,7 +43,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// The report on a call that may not run.
+    /// Returns the report on a call that must not run.
     pub(super) fn report(&self, fault: Fault, place: Place, end: usize, message: String) -> Report {
         let rule = match fault {
             Fault::Unknown => self.unknown,
@@ -52,18 +52,18 @@ impl Rules {
             Fault::NoArguments => self.no_arguments,
             Fault::Doubtful(Doubt::Guess) => self.guessed,
             Fault::Doubtful(Doubt::Range) => self.range,
-            // The key itself is told by `duplicate_key`, with its place.
+            // The rule `duplicate_key` reports the key itself, with its place.
             Fault::Doubtful(Doubt::DuplicateKey) => self.invalid,
         };
         Report::new(rule, place, end, message)
     }
 }
 
-/// Names of the tool in a call, and of its arguments. OpenAI's `function` holds both.
+/// Keys of the tool name and of the arguments in a call. OpenAI's `function` object may hold both.
 const NAMES: [&str; 3] = ["name", "tool", "tool_name"];
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "parameters"];
 
-/// What a call says twice, with different values, in words.
+/// Describes how a call contradicts itself: two values for the tool name or for the arguments.
 pub(super) fn contradiction(call: &Map<String, Value>) -> Option<&'static str> {
     let function = call.get("function").and_then(Value::as_object);
     let levels = || std::iter::once(call).chain(function);
@@ -83,17 +83,17 @@ pub(super) fn contradiction(call: &Map<String, Value>) -> Option<&'static str> {
     args.any(|other| Some(other) != first).then_some("has its arguments twice")
 }
 
-/// Why a call runs not, and in words.
+/// Reason why a call must not run, and the message about it.
 pub(super) type Refusal = (Fault, String);
 
-/// Refuses a call with such a doubt about one of its values.
+/// Refuses a call that has a doubt about one of its values.
 pub(super) fn certain(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), Refusal> {
     let Some(doubt) = doubt else { return Ok(()) };
     let message = format!("`{}` is not called: {}", clip(name, 60), doubt.message);
     Err((Fault::Doubtful(doubt.doubt), message))
 }
 
-/// The arguments of a call that has none: `{}` for a tool whose schema allows that.
+/// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that.
 pub(super) fn no_arguments(name: &str, options: &Options, left: &mut u64) -> Result<Value, Refusal> {
     let args = Value::Object(Map::new());
     match check(name, &args, options, left) {
@@ -104,7 +104,7 @@ pub(super) fn no_arguments(name: &str, options: &Options, left: &mut u64) -> Res
     }
 }
 
-/// Refuses every call where no tools are registered.
+/// Refuses every call if no tools are registered.
 pub(super) fn registered(name: &str, options: &Options) -> Result<(), Refusal> {
     match options.tools {
         Some(_) => Ok(()),
@@ -115,8 +115,8 @@ pub(super) fn registered(name: &str, options: &Options) -> Result<(), Refusal> {
     }
 }
 
-/// Holds a call against the registered tools, with the steps that are left of [`CHECKS`](crate::tool::CHECKS). Without tools
-/// nobody can say whether it is right, and nobody runs it.
+/// Checks a call against the registered tools, within the `left` steps of [`CHECKS`](crate::tool::CHECKS).
+/// Without tools every call passes, because nothing runs it; in a tool loop every call is refused then.
 pub(super) fn check(name: &str, args: &Value, options: &Options, left: &mut u64) -> Result<(), Refusal> {
     let Some(tools) = &options.tools else {
         return if options.tool_loop { registered(name, options) } else { Ok(()) };

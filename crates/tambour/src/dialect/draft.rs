@@ -1,4 +1,4 @@
-//! Leading reasoning in front of a reply that is not markup: a draft.
+//! Leading reasoning before a reply that is not markup: it becomes a draft.
 
 use super::unclosed::Reasoning;
 use super::{Intent, Output};
@@ -7,42 +7,42 @@ use crate::lex::marks::{self, Effect, Kind, Mark, Open, Seen};
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// What reasoning may break.
+/// Rules that reasoning may break, and the fields of the structure it may hide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// It is not closed.
+    /// Reasoning is never closed.
     pub(super) unclosed: &'static Rule,
-    /// It is closed by a mark of another name.
+    /// Reasoning is closed by a mark of another name.
     pub(super) mismatched: &'static Rule,
-    /// A mark closes what has not begun.
+    /// A closing mark has no opening one.
     pub(super) unopened: &'static Rule,
-    /// It stands behind the beginning of the structure.
+    /// Reasoning begins after the structure.
     pub(super) late: &'static Rule,
-    /// A mark of it has attributes.
+    /// A reasoning mark has attributes.
     pub(super) attributes: &'static Rule,
-    /// Fields of the structure that was asked for, one of which it has.
+    /// Fields of the requested structure; a structure inside reasoning has at least one of them.
     pub(super) fields: &'static [&'static str],
 }
 
-/// Takes leading reasoning, such as `<think>...</think>`, off a reply.
+/// Strips leading reasoning, such as `<think>...</think>`, from a reply.
 #[derive(Clone, Debug)]
 pub(super) struct LeadingThink {
     state: State,
-    /// What may be the beginning of a mark.
+    /// Possible beginning of a mark.
     held: String,
     at: Place,
-    /// Where the first draft begins, if there is one, and the last.
+    /// Start of the first draft, if any, and of the last.
     opened: Option<Place>,
     last: Place,
     rules: Rules,
     limits: Limits,
-    /// Whether the reply itself was found in a draft that is not closed: it must not act.
+    /// Set if the reply itself was found in an unclosed draft: it must not act.
     found: bool,
 }
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Nothing but white space came, or drafts, the last of which this mark closed.
+    /// Only white space and drafts so far; the mark is the one that closed the last draft.
     Start(Option<Mark>),
     Inside(Open, Box<Reasoning>),
     Over,
@@ -62,13 +62,13 @@ impl LeadingThink {
         }
     }
 
-    /// Whether everything from here on belongs to the reply itself.
+    /// Returns whether all further text belongs to the reply itself.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
 
-    /// The place after all text so far; once the draft is over, where the reply itself starts.
+    /// Returns the place after all text so far; once the draft is over, the start of the reply itself.
     pub(super) fn place(&self) -> Place {
         match &self.state {
             State::Inside(_, reasoning) => reasoning.place().after(&self.held),
@@ -76,12 +76,12 @@ impl LeadingThink {
         }
     }
 
-    /// Whether the reply itself was found in a draft that is not closed: nothing of it may act.
+    /// Returns whether the reply itself was found in an unclosed draft: nothing of it may act.
     pub(super) fn found(&self) -> bool {
         self.found
     }
 
-    /// Where the draft begins, if there is one.
+    /// Returns the start of the first draft, if any.
     pub(super) fn opened(&self) -> Option<Place> {
         self.opened
     }
@@ -94,7 +94,7 @@ impl LeadingThink {
         self.held.len() + inside
     }
 
-    /// Reads text; returns what belongs to the reply itself. What is held comes back with it.
+    /// Reads text and returns the part that belongs to the reply itself, held text included.
     pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) -> String {
         let held = std::mem::take(&mut self.held) + text;
         let mut text = held.as_str();
@@ -108,9 +108,9 @@ impl LeadingThink {
         String::new()
     }
 
-    /// White space, and what follows it: a draft or the reply itself. Returns what is still to be read.
+    /// Reads white space, and decides whether a draft or the reply itself follows. Returns the unread rest.
     fn start<'a>(&mut self, text: &'a str, closed: Option<Mark>, out: &mut dyn Output) -> &'a str {
-        // White space in front is not kept: there may be any amount of it.
+        // Leading white space is dropped, since its length is unbounded.
         let body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
         self.at.advance(&text[..text.len() - body.len()]);
         let rest;
@@ -128,7 +128,7 @@ impl LeadingThink {
                 let reasoning = Box::new(Reasoning::new(self.at, self.rules.fields, &self.limits));
                 (State::Inside(Open::new(mark), reasoning), &body[len..])
             }
-            // Some reasoning ends in two marks.
+            // Some reasoning ends with two closing marks.
             Seen::Mark(mark, len) if closed.is_some_and(|closed| closed.same(mark)) => {
                 attributes(self.rules.attributes, &body[..len], self.at, out);
                 self.at.advance(&body[..len]);
@@ -139,7 +139,7 @@ impl LeadingThink {
         rest
     }
 
-    /// Text of a draft. Returns what comes after it.
+    /// Reads text of a draft. Returns the text after the draft.
     fn inside<'a>(
         &mut self,
         text: &'a str,
@@ -186,7 +186,7 @@ impl LeadingThink {
         rest
     }
 
-    /// Ends the input; returns what was held and belongs to the reply itself.
+    /// Ends the input and returns the held text that belongs to the reply itself.
     pub(super) fn finish(&mut self, out: &mut dyn Output) -> String {
         let held = std::mem::take(&mut self.held);
         match std::mem::replace(&mut self.state, State::Over) {
@@ -195,7 +195,7 @@ impl LeadingThink {
                 let (place, reply) = reasoning.finish(&mut |text| out.intent(Intent::Draft(text)));
                 self.at = place;
                 self.found = reply.is_some();
-                // The beginning of a mark at the very end is no draft.
+                // An incomplete mark at the very end is not draft text.
                 if !self.found {
                     self.at.advance(&held);
                 }
@@ -206,19 +206,19 @@ impl LeadingThink {
     }
 }
 
-/// The report on reasoning that nothing closes; whether the reply itself was `found` at its end.
+/// Returns the report on unclosed reasoning; `found` says whether the reply itself was found at its end.
 pub(super) fn unclosed(rules: Rules, at: Place, end: usize, found: bool) -> Report {
     let repair = if found { "closed where the reply begins" } else { "closed at the end" };
     Report::new(rules.unclosed, at, end, "the reasoning is not closed").repaired(repair)
 }
 
-/// The report on reasoning that a mark of another name closes.
+/// Returns the report on reasoning closed by a mark of another name.
 pub(super) fn mismatched(rule: &'static Rule, raw: &str, at: Place) -> Report {
     let message = format!("`{raw}` closes reasoning that began with another mark");
     Report::new(rule, at, at.offset + raw.len(), message).repaired("read as its end")
 }
 
-/// Reports attributes of a mark: they are told nowhere.
+/// Reports the attributes of a mark; they appear in no event.
 pub(super) fn attributes(rule: &'static Rule, raw: &str, at: Place, out: &mut dyn Output) {
     if marks::has_attributes(raw) {
         let report = Report::new(rule, at, at.offset + raw.len(), "a mark of reasoning with attributes");

@@ -1,7 +1,7 @@
-//! Replies that repeat an example of the instructions, as small models do: they are no answer.
+//! Detection of replies that repeat an example of the instructions, as small models do.
 //!
-//! Text of the answer, and what the reply wants done, wait as long as the answer is the beginning of an example, which few words
-//! decide; a reply that goes on to its end like that counts as an empty one, under the reason `example_echo`.
+//! Answer text and actions are held back as long as the answer matches the beginning of an example, which a
+//! few words decide. A reply that matches to its end counts as empty, with the reason `example_echo`.
 
 mod example;
 
@@ -14,13 +14,14 @@ use crate::finding::{Report, Rule};
 use crate::options::{Language, Options, Texts};
 use crate::span::Place;
 
-/// The word for a reply that repeats an example.
+/// Fallback reason for a reply that repeats an example.
 const REASON: &str = "example_echo";
 
 type Make = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
-/// The reader that `make` makes, watched for what `options.examples` say when they are read by the same; and for what
-/// the examples of the dialect's own instructions say, in each language, if they were given.
+/// Wraps the reader built by `make` so that a reply that repeats an example counts as empty. Examples are
+/// those of `options.examples`, read by the same reader, and those of the dialect's own instructions in each
+/// language if they were given.
 pub(super) fn watch(
     options: &Arc<Options>,
     rule: &'static Rule,
@@ -30,7 +31,7 @@ pub(super) fn watch(
     watched(options, rule, prompt, make, true)
 }
 
-/// The same where a repeated example is told and no more: it may be the value that was asked for.
+/// Like [`watch`], but only reports a repeated example: it may be the requested value.
 pub(super) fn tell(
     options: &Arc<Options>,
     rule: &'static Rule,
@@ -79,7 +80,7 @@ impl Output for Words {
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
-/// What an example says.
+/// Collects the texts and actions of an example.
 fn words_of(example: &str, options: &Arc<Options>, make: Make) -> Words {
     let mut words = Words::default();
     let mut reader = make(options);
@@ -88,32 +89,32 @@ fn words_of(example: &str, options: &Arc<Options>, make: Make) -> Words {
     words
 }
 
-/// A reader whose replies are compared with examples.
+/// Reader that compares replies with examples.
 struct Echo {
     inner: Box<dyn Dialect>,
     make: Make,
     options: Arc<Options>,
     rule: &'static Rule,
     suspense: Suspense,
-    /// The end of a reply that counts as none.
+    /// End of a reply that was replaced by an empty one.
     end: Option<Place>,
 }
 
-/// What waits as long as the reply may repeat an example.
+/// Output held back while the reply may repeat an example.
 #[derive(Default)]
 struct Suspense {
-    /// Whether a reply that does is no answer.
+    /// Set if a reply that repeats an example is refused.
     refuses: bool,
     examples: Vec<Example>,
     waiting: Vec<Held>,
-    /// Bytes of text that wait, and how many may.
+    /// Bytes of held text, and their limit.
     bytes: usize,
     most: usize,
-    /// Whether queries have gone on.
+    /// Set once queries have been emitted.
     queried: bool,
 }
 
-/// What a reader has said.
+/// One held output of a reader.
 enum Held {
     Text(Kind, String),
     Intent(Intent<'static>),
@@ -166,12 +167,12 @@ impl Held {
 }
 
 impl Suspense {
-    /// Whether the reply may still be no answer.
+    /// Returns whether the reply may still be refused.
     fn lasts(&self) -> bool {
         self.refuses && self.examples.iter().any(Example::may_be_repeated)
     }
 
-    /// Keeps what was said until it is known what the reply is, in the order in which it was said.
+    /// Holds back an output, in order, until the reply is decided.
     fn keep(&mut self, held: Held, out: &mut dyn Output) {
         match (self.waiting.last_mut(), held) {
             (Some(Held::Text(before, all)), Held::Text(kind, text)) if *before == kind => {
@@ -193,7 +194,7 @@ impl Suspense {
         }
     }
 
-    /// Says what has waited.
+    /// Emits all held output.
     fn go_on(&mut self, out: &mut dyn Output) {
         self.bytes = 0;
         for held in std::mem::take(&mut self.waiting) {
@@ -201,7 +202,7 @@ impl Suspense {
         }
     }
 
-    /// Leaves out the answer that has waited and all that it wants done, and says the rest: its thoughts, and what was wrong.
+    /// Drops the held answer and its actions, and emits the rest: thoughts and findings.
     fn refuse(&mut self, out: &mut dyn Output) {
         self.bytes = 0;
         for held in std::mem::take(&mut self.waiting) {
@@ -217,14 +218,14 @@ impl Suspense {
     }
 }
 
-/// Hands on what a reader says, with a look at it.
+/// Output that compares everything a reader emits before passing it on or holding it back.
 struct Watched<'a> {
     suspense: &'a mut Suspense,
     out: &'a mut dyn Output,
 }
 
 impl Watched<'_> {
-    /// Whether something that begins to wait here has to.
+    /// Returns whether an output must be held back; `begins` is set for output that may start the holding.
     fn holds(&self, begins: bool) -> bool {
         !self.suspense.waiting.is_empty() || begins && self.suspense.lasts()
     }
@@ -242,7 +243,7 @@ impl Output for Watched<'_> {
 
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
         self.suspense.examples.iter_mut().for_each(|example| example.queries(written));
-        // They are sent behind the answer, whenever they are known.
+        // Queries are emitted after the answer in any case, so they need not wait.
         let used = self.out.queries(written, place, end);
         self.suspense.queried |= used.is_some();
         used
@@ -282,7 +283,7 @@ impl Output for Watched<'_> {
     }
 }
 
-/// Takes of an empty reply what it comes to, such as the safe fallback of a plan.
+/// Output that passes on only the actions of an empty reply, such as the safe fallback of a plan.
 struct Empty<'a>(&'a mut dyn Output);
 
 impl Output for Empty<'_> {

@@ -1,5 +1,5 @@
-//! What stands before a structure of JSON: a leading draft, then text that is held until the structure begins.
-//! And what of a reply is that structure, at its end.
+//! Text before a JSON structure: a leading draft, then text held until the structure begins. At
+//! the end of the reply, decides whether it has a structure at all.
 
 use super::draft::{LeadingThink, Rules};
 use super::preface::{Overflow, Preface};
@@ -10,51 +10,52 @@ use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, JsonSink, KeyPlace, Reader};
 use crate::span::Place;
 
-/// The structure of a reply, read from JSON and the text around it.
+/// The structure of a reply, built from the events of a JSON reader and the text around it.
 pub(super) trait Body {
-    /// What reasoning may break.
+    /// Rules that reasoning may break.
     const DRAFT: Rules;
-    /// More text than `limits.hold` stands before it: the rule, what is wrong, and the repair.
+    /// More text than `limits.hold` precedes the structure: the rule, the message and the repair.
     const OVERFLOW: (&'static Rule, &'static str, &'static str);
 
-    /// A reader of its JSON.
+    /// Builds a JSON reader.
     fn reader(limits: &Limits) -> Reader;
 
-    /// Its text starts here, behind the leading draft.
+    /// Sets the start of the text, after the leading draft.
     fn start_at(&mut self, place: Place, draft: &LeadingThink);
 
-    /// What comes stands in a thought that is not closed.
+    /// Announces that the following text comes from an unclosed thought at `place`.
     fn in_thought(&mut self, place: Place);
 
-    /// The next event of the reader.
+    /// Handles the next event of the reader.
     fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output);
 
-    /// The next finding of the reader.
+    /// Handles the next finding of the reader.
     fn report(&mut self, report: Report, out: &mut dyn Output);
 
-    /// As [`JsonSink::bracket`].
+    /// Like [`JsonSink::bracket`].
     fn bracket(&mut self, _place: KeyPlace<'_>) {}
 
-    /// As [`JsonSink::rounded`].
+    /// Like [`JsonSink::rounded`].
     fn rounded(&mut self, _place: Place, _end: usize) {}
 
-    /// Whether it has begun.
+    /// Returns whether the structure has begun.
     fn begun(&self) -> bool;
 
-    /// The thoughts in the text around.
+    /// Returns the thoughts in the surrounding text.
     fn thoughts(&mut self) -> &mut Thoughts;
 
-    /// Bytes of text held back.
+    /// Returns the bytes of text held back.
     fn held(&self) -> usize;
 
-    /// The reader comes to the end of the reply.
+    /// Called before the reader finishes.
     fn ending(&mut self) {}
 
-    /// The reader has come to the end; `found` was read as the structure that a thought ends with.
+    /// Called after the reader has finished; `found` is the text read as the structure at the end of a
+    /// thought.
     fn ended(&mut self, _found: Option<&str>, _end: Place, _out: &mut dyn Output) {}
 }
 
-/// Reads a reply: what stands before its structure, and hands that on.
+/// Reads the text before a structure, and passes the structure on.
 pub(super) struct Front<B> {
     draft: LeadingThink,
     reader: Reader,
@@ -64,11 +65,11 @@ pub(super) struct Front<B> {
     end: Place,
 }
 
-/// What a reply is, at its end.
+/// Kind of a reply, known at its end.
 pub(super) enum Reply {
-    /// No structure came in time: the reply was sent as it stands.
+    /// No structure arrived in time: the reply was emitted unchanged.
     Plain,
-    /// There is no structure, only this text, without thoughts.
+    /// No structure, only this text, without thoughts.
     Text(String),
     /// The structure has begun.
     Structure,
@@ -86,17 +87,17 @@ impl<B: Body> Front<B> {
         }
     }
 
-    /// Where the reply itself stands, behind the leading draft: its place, and the offset after it.
+    /// Returns the extent of the reply itself, after the leading draft: its place, and the offset after it.
     pub(super) fn span(&self) -> (Place, usize) {
         (self.draft.place(), self.end.offset)
     }
 
-    /// The place after all text so far.
+    /// Returns the place after all text so far.
     pub(super) fn place(&self) -> Place {
         if self.draft.is_over() { self.end } else { self.draft.place() }
     }
 
-    /// Bytes of text held back.
+    /// Returns the bytes of text held back.
     pub(super) fn held(&self) -> usize {
         self.draft.held() + self.reader.held() + self.preface.held() + self.body.held()
     }
@@ -112,7 +113,7 @@ impl<B: Body> Front<B> {
         }
     }
 
-    /// The end of the reply.
+    /// Ends the reply.
     pub(super) fn finish(&mut self, out: &mut dyn Output) -> Reply {
         if !self.draft.is_over() {
             let rest = self.draft.finish(out);
@@ -138,7 +139,7 @@ impl<B: Body> Front<B> {
         }
     }
 
-    /// The leading draft is over.
+    /// Begins the reply itself, once the leading draft is over.
     fn begin(&mut self, rest: &str, out: &mut dyn Output) {
         self.end = self.draft.place();
         self.reader.start_at(self.end);
@@ -147,7 +148,7 @@ impl<B: Body> Front<B> {
         self.read(rest, out);
     }
 
-    /// Text behind a leading draft.
+    /// Reads text after the leading draft.
     fn read(&mut self, text: &str, out: &mut dyn Output) {
         if text.is_empty() {
             return;
@@ -172,7 +173,7 @@ impl<B: Body> Front<B> {
     }
 }
 
-/// Lends the structure to the JSON reader.
+/// Connects the structure to the JSON reader.
 struct Feed<'a, B> {
     body: &'a mut B,
     preface: &'a mut Preface,

@@ -1,29 +1,29 @@
-//! The failure marker as the whole of a reply (T-025, J-055), and what models write in its place.
+//! The failure marker as the whole of a reply (T-025, J-055), and inexact forms of it.
 
 use super::{MARKER, Output};
 use crate::finding::{Report, Rule};
 use crate::span::Place;
 
-/// How a reply says that the model failed.
+/// Form in which a reply declares that the model failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// The marker as it is.
+    /// The exact marker.
     Exact,
-    /// Something near it: `<ParsingError>`, in a fence, with a full stop.
+    /// An inexact marker: `<ParsingError>`, in a fence, with a full stop.
     Near,
 }
 
-/// What such a reply breaks.
+/// Rules that such a reply breaks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// The model declared that it failed.
     pub(super) declared: &'static Rule,
-    /// It did not write the marker as it is.
+    /// The marker is not written exactly.
     pub(super) form: &'static Rule,
 }
 
 impl Rules {
-    /// Reports that the reply is the marker, which stands in `at..end`, and asks for the fallback text.
+    /// Reports that the reply is the marker, which spans `at..end`, and requests the fallback text.
     pub(super) fn declare(self, form: Form, at: Place, end: usize, out: &mut dyn Output) {
         if form == Form::Near {
             let report = Report::new(
@@ -40,7 +40,7 @@ impl Rules {
     }
 }
 
-/// Whether a text, all of it, is the marker.
+/// Returns the form of the marker if the whole text is one.
 pub(super) fn form(text: &str) -> Option<Form> {
     let mut watch = Watch::default();
     watch.push(text);
@@ -51,21 +51,21 @@ pub(super) fn form(text: &str) -> Option<Form> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     at: At,
-    /// The fence or code span around it.
+    /// Fence or code span character around the marker.
     fence: Option<char>,
-    /// Whether that has closed.
+    /// Set once that fence has closed.
     closed: bool,
     punctuated: bool,
     near: bool,
 }
 
-/// What came last. Numbers count characters.
+/// Part of the marker read last. Numbers count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
     Fence(u8),
     Info(u8),
-    /// White space in the fence.
+    /// White space inside the fence.
     Inside,
     Opening(u8),
     Name(u8),
@@ -73,7 +73,7 @@ enum At {
     /// After the marker.
     After,
     FenceEnd,
-    /// It is something else.
+    /// The text is not the marker.
     Other,
 }
 
@@ -84,12 +84,12 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Whether a fence or code span around the marker is open.
+    /// Returns whether a fence or code span around the marker is open.
     pub(super) fn in_fence(&self) -> bool {
         self.fence.is_some() && !self.closed && self.at != At::FenceEnd
     }
 
-    /// What the reply is, if this is all of it.
+    /// Returns the form of the marker, if the text so far is the whole reply.
     pub(super) fn form(&self) -> Option<Form> {
         match self.at {
             At::Closing(closing) => Some(if self.near || closing < 2 { Form::Near } else { Form::Exact }),
@@ -98,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// Reads text; returns how much of it the marker may go on with.
+    /// Reads text; returns the length of the prefix that may still be part of the marker.
     pub(super) fn push(&mut self, text: &str) -> usize {
         for (at, c) in text.char_indices() {
             self.at = self.step(c);
@@ -149,7 +149,7 @@ impl Watch {
         }
     }
 
-    /// What may follow the marker.
+    /// Returns the state after a character behind the marker.
     fn after(&mut self, c: char, space: bool) -> At {
         self.closed |= self.at == At::FenceEnd;
         let punctuation =

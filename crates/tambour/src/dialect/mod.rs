@@ -1,7 +1,8 @@
-//! How models write their replies: tokens to intents, one folder per dialect.
+//! Readers of reply formats: tokens to intents, one folder per dialect.
 //!
-//! A dialect knows neither where bytes come from nor where events go. It says what the model meant, in order, as
-//! [`Intent`]s, and what was wrong, as [`Report`]s; policy and sequencer make a valid stream of it.
+//! A dialect knows neither the source of its bytes nor the receiver of its events. It emits the meaning of a
+//! reply in order as [`Intent`]s, and its faults as [`Report`]s; policy and sequencer turn these into a valid
+//! stream.
 
 mod action;
 mod ai_say;
@@ -42,24 +43,24 @@ use crate::finding::{Report, Rule};
 use crate::options::{Options, Setting};
 use crate::span::Place;
 
-/// The whole output of a model that cannot comply (T-025, J-055).
+/// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
 const MARKER: &str = "<<ParsingError>>";
 
-/// What the model meant, before policy and order.
+/// Meaning that a dialect read, before policy and order.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(hidden)]
 pub enum Intent<'a> {
-    /// An answer without thinking before it needs no thinking block.
+    /// The answer needs no thinking block, since no thinking preceded it.
     SkipThinking,
-    /// The search summary.
+    /// Search summary.
     Summary(Cow<'a, str>),
-    /// Thinking begins.
+    /// Start of thinking.
     ThinkingStart,
-    /// The next phase begins at a place, with this title; a blank one gets the fallback title.
+    /// Start of the next phase: its title and place. A blank title gets the fallback title.
     Phase(Cow<'a, str>, Place),
-    /// Text of the phase under way.
+    /// Text of the current phase.
     PhaseText(&'a str),
-    /// Thinking is over.
+    /// End of thinking.
     ThinkingEnd,
     /// Text of the answer.
     FinalText(&'a str),
@@ -69,9 +70,9 @@ pub enum Intent<'a> {
     Draft(&'a str),
     /// A comment or a late thought.
     Aside {
-        /// Which of the two.
+        /// Comment or thought.
         kind: AsideKind,
-        /// Its text.
+        /// Text of the aside.
         text: &'a str,
     },
 }
@@ -80,102 +81,105 @@ pub enum Intent<'a> {
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub enum Written<'a> {
-    /// As text that should be a JSON array.
+    /// A text that should be a JSON array.
     Text(&'a str),
-    /// As a JSON value.
+    /// A JSON value.
     Value(&'a serde_json::Value),
 }
 
-/// Receives what a dialect has to say.
+/// Receiver of everything a dialect emits.
 #[doc(hidden)]
 pub trait Output {
-    /// The next intent.
+    /// Receives the next intent.
     fn intent(&mut self, intent: Intent<'_>);
 
-    /// Search queries, to be cleaned by the policy. `end` is the offset after them. Returns how many are used; `None` when
-    /// what was written is no list.
+    /// Receives search queries, which the policy stage cleans. `end` is the offset after them. Returns the
+    /// number of queries used, or `None` if the value is not a list.
     fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize>;
 
-    /// What the reply wants done. The policy stage decides about it.
+    /// Receives an action. The policy stage decides on it.
     fn act(&mut self, action: Action);
 
-    /// A broken or repaired rule.
+    /// Receives a finding about a broken or repaired rule.
     fn report(&mut self, report: Report);
 
-    /// The reply is not what was asked for, for this reason: the fallback text is the answer, unless text of the
-    /// reply is.
+    /// Requests the fallback text for `reason`, because the reply is not what was asked for. Text of
+    /// the reply takes precedence over it.
     fn fall_back(&mut self, reason: &'static str);
 
-    /// The reply is of no use, and no text stands in for it: the stream ends with `error`.
+    /// Ends the stream with `error`, because the reply is unusable and no text can replace it.
     fn fail(&mut self, code: &'static str, message: &str);
 }
 
-/// How the input of a dialect ended.
+/// End of a dialect's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Ending {
-    /// Cut by a limit, a filter, a failure or the user, so that nothing unfinished may act.
+    /// Set if the reply was truncated by a limit, a filter, a failure or the user: nothing unfinished may act
+    ///
     pub cut: bool,
-    /// The connection broke or the stream ended with an error: nothing is decided (S-065).
+    /// Set if the connection broke or the stream ended with an error: nothing is decided (S-065).
     pub failed: bool,
-    /// Calls of tools came beside the reply, which needs no text then.
+    /// Set if native tool calls accompany the reply, which then needs no text.
     pub calls: bool,
 }
 
-/// A reader of one dialect.
+/// Reader of one dialect.
 #[doc(hidden)]
 pub trait Dialect: Send {
-    /// The next piece of the reply.
+    /// Reads the next chunk of the reply.
     fn text(&mut self, text: &str, out: &mut dyn Output);
 
-    /// Reasoning that the upstream sends beside the reply.
+    /// Reads reasoning that the upstream sends in a field of its own.
     fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
         out.intent(Intent::Draft(text));
     }
 
-    /// The end of the reply.
+    /// Ends the reply.
     fn finish(&mut self, ending: Ending, out: &mut dyn Output);
 
-    /// The place after all text so far.
+    /// Returns the place after all text so far.
     fn place(&self) -> Place;
 
-    /// Bytes of text held back, without what is delivered whole (titles, summaries, queries).
+    /// Returns the bytes of text held back, without values that are emitted whole (titles, summaries,
+    /// queries).
     fn held(&self) -> usize;
 
-    /// The name of the dialect the reply is read as.
+    /// Returns the name of the dialect that the reply is read as.
     fn name(&self) -> &'static str;
 
-    /// After the end: the reply as it should have been written, with its events and what the dialect keeps beside them.
-    /// `None` when events are all there is ([`Entry::write`]).
+    /// Returns the canonical form of the reply after its end, from its events and from data that only the
+    /// dialect keeps. `None` if the events alone suffice ([`Entry::write`]).
     fn write(&self, _events: &[Event<'_>]) -> Option<String> {
         None
     }
 }
 
-/// One line of the table of dialects.
+/// Entry in the table of dialects.
 #[non_exhaustive]
 pub struct Entry {
     /// Public name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub summary: &'static str,
-    /// Makes a reader.
+    /// Builds a reader.
     #[doc(hidden)]
     pub reader: fn(&Arc<Options>) -> Box<dyn Dialect>,
-    /// How `auto` knows its beginning.
+    /// Beginnings by which `auto` detects the dialect.
     #[doc(hidden)]
     pub opening: Opening,
-    /// Options of its own.
+    /// Options of the dialect.
     pub settings: &'static [Setting],
-    /// Rules of its own.
+    /// Rules of the dialect.
     pub rules: &'static [&'static Rule],
     /// Writes the events of a reply in this dialect, so that it passes the strict check.
     pub write: Option<fn(&[Event<'_>]) -> String>,
-    /// Format instructions for a system prompt (T-066, P-023), in the language of the options' texts.
+    /// Builds the format instructions for a system prompt (T-066, P-023), in the language of the options'
+    /// texts.
     pub prompt: Option<fn(&Options) -> Prompt>,
-    /// JSON Schema of what a model writes under these options, where that is JSON.
+    /// Builds the JSON Schema of the model's output under these options, for dialects of JSON.
     pub schema: Option<fn(&Options) -> serde_json::Value>,
-    /// How documents show examples of it (P-037).
+    /// Style of examples in documents (P-037).
     pub examples: Examples,
 }
 
@@ -183,33 +187,33 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// What to do, and the request of the example.
+    /// The task, and the request of the example.
     pub opening: Cow<'static, str>,
     /// A reply that passes the strict check without a warning.
     pub example: Cow<'static, str>,
-    /// The rules.
+    /// The rules of the format.
     pub rules: Cow<'static, str>,
 }
 
 impl Prompt {
-    /// The whole instructions.
+    /// Returns the complete instructions.
     #[must_use]
     pub fn text(&self) -> String {
         [&*self.opening, &self.example, &self.rules].concat()
     }
 }
 
-/// How Markdown documents show replies of a dialect.
+/// Style in which Markdown documents show replies of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Examples {
     /// Languages of the fenced blocks.
     pub languages: &'static [&'static str],
-    /// Whether the fence is part of the reply.
+    /// Set if the fence is part of the reply.
     pub fenced: bool,
 }
 
-/// The dialects.
+/// Table of all dialects.
 pub static DIALECTS: &[Entry] = &[
     thinkingml::ENTRY,
     jsonseq::ENTRY,
@@ -222,22 +226,22 @@ pub static DIALECTS: &[Entry] = &[
     auto::ENTRY,
 ];
 
-/// The dialect called `name`.
+/// Returns the dialect called `name`.
 ///
 /// # Errors
-/// There is none of that name.
+/// Returns an error if no dialect has that name.
 pub fn entry(name: &str) -> Result<&'static Entry> {
     let found = DIALECTS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
 }
 
-/// The name of the entry whose raw replies are XML.
+/// Name of the dialect whose raw replies are XML.
 pub const THINKINGML: &str = thinkingml::ENTRY.name;
 
-/// The name of the entry that finds out.
+/// Name of the dialect that detects the others.
 pub const AUTO: &str = auto::ENTRY.name;
 
-/// Takes what a reader gives, and does nothing with it.
+/// Output that discards everything.
 struct Unheard;
 
 impl Output for Unheard {
@@ -251,7 +255,7 @@ impl Output for Unheard {
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
-/// The dialect that a whole text is written in.
+/// Detects the dialect of a complete text.
 #[must_use]
 pub fn detect(text: &str) -> &'static Entry {
     let mut reader = (auto::ENTRY.reader)(&Arc::default());

@@ -1,10 +1,10 @@
-//! Texts that came in pieces, written as one JSON string without being put together first.
+//! JSON strings written from several pieces of text, without joining these first.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The pieces of a text.
+/// Pieces of one text.
 pub(super) struct Pieces<I>(pub(super) I);
 
 impl<'a, I: Iterator<Item = &'a str> + Clone> Pieces<I> {
@@ -26,7 +26,7 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> Serialize for Pieces<I> {
     }
 }
 
-/// What was written, as text.
+/// Converts written bytes to a string.
 pub(super) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("JSON and names are text")
 }

@@ -1,23 +1,24 @@
-//! Text that comes before the structure of a reply: held until the structure begins or `limits.hold` is reached.
+//! Text before the structure of a reply: held until the structure begins or `limits.hold` is reached.
 
 use std::ops::Range;
 
-/// The text so far, and what became of it.
+/// Held text before the structure.
 #[derive(Clone, Debug)]
 pub(super) struct Preface {
-    /// `None` once the structure has begun, or the text was given away.
+    /// The held text; `None` once the structure has begun or the text was taken.
     held: Option<String>,
-    /// What was in front of the text that is held, in bytes: offsets in the reply less this are places in it. What is
-    /// taken out of it always stands before what is still to be read.
+    /// Offset in the reply that corresponds to index 0 of `held`, in bytes. Text removed from `held` always
+    /// precedes the unread text, so that this holds for all later offsets.
     before: usize,
-    /// Thoughts in it, which are no text of the reply, and their bytes.
+    /// Ranges of thoughts in `held`, which are not text of the reply, and their total bytes.
     thoughts: Vec<Range<usize>>,
     thinking: usize,
     plain: bool,
     limit: usize,
 }
 
-/// No structure came in time: what was held, the place in the new text behind which nothing fits, and what comes there.
+/// Overflow of the limit before any structure: the held text, the part of the new text that still fitted, and
+/// the rest.
 pub(super) struct Overflow<'a> {
     pub(super) held: String,
     pub(super) last: &'a str,
@@ -30,28 +31,28 @@ impl Preface {
         Preface { held: Some(String::new()), before: 0, thoughts, thinking: 0, plain: false, limit }
     }
 
-    /// The text starts at this offset of the reply.
+    /// Sets the offset in the reply of the first text.
     pub(super) fn start_at(&mut self, offset: usize) {
         self.before = offset;
     }
 
-    /// Whether the reply is given as it stands, since no structure came in time.
+    /// Returns whether the reply is emitted unchanged, because no structure arrived in time.
     pub(super) fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Bytes held.
+    /// Returns the bytes held, without thoughts.
     pub(super) fn held(&self) -> usize {
         self.held.as_ref().map_or(0, String::len) - self.thinking
     }
 
-    /// What is held, at the end of the reply, without thoughts.
+    /// Takes the held text, without thoughts, at the end of the reply.
     pub(super) fn take(&mut self) -> Option<String> {
         self.compact();
         self.held.take()
     }
 
-    /// From here to there the reply thinks: that is no text of it. Thoughts are told in order.
+    /// Marks the offsets `from..to` of the reply as a thought, which is not text of it. Calls come in order.
     pub(super) fn thought(&mut self, from: usize, to: usize) {
         if self.held.is_none() {
             return;
@@ -64,7 +65,7 @@ impl Preface {
         }
     }
 
-    /// Everything before this offset of the reply was a thought; `out` gets what was not known as one.
+    /// Marks everything before this offset as a thought; `out` receives the parts that were not marked yet.
     pub(super) fn thought_before(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
         let Some(held) = &self.held else { return };
         let end = offset - self.before;
@@ -82,7 +83,8 @@ impl Preface {
         self.thinking = end;
     }
 
-    /// Hands text to `read`, which says whether the structure has begun.
+    /// Passes text to `read`, which returns whether the structure has begun. Returns the overflow once the
+    /// limit is reached.
     #[inline]
     pub(super) fn push<'a>(
         &mut self,
@@ -119,7 +121,7 @@ impl Preface {
         Some(Overflow { held, last: &text[..from], rest: &text[from..] })
     }
 
-    /// Takes thoughts out of what is held.
+    /// Removes thoughts from the held text.
     fn compact(&mut self) {
         let thoughts = std::mem::take(&mut self.thoughts);
         let Some(held) = self.held.as_mut().filter(|_| !thoughts.is_empty()) else { return };

@@ -1,15 +1,15 @@
-//! The text in a value that stands where a text is expected.
+//! Text in a JSON value where a string is expected.
 
 use serde_json::Value;
 
-/// Members of an object that say what it is, beside its text.
+/// Members that describe an object rather than hold its text.
 const ABOUT: [&str; 4] = ["type", "role", "index", "annotations"];
 
-/// Keys that say no more than that a text stands under them.
+/// Members that hold the text of an object and carry no meaning of their own.
 const TEXTS: [&str; 5] = ["text", "content", "delta", "message", "value"];
 
-/// The text of a value: a text, a number, a list of texts or of parts of content, joined by blank lines, an object with one
-/// text. `None` if it holds no text at all, or several under different keys.
+/// Returns the text of a value: a string, a number, a list of texts or of content parts joined by blank
+/// lines, or an object with one text. `None` if it holds no text, or several under different keys.
 pub(super) fn text_in(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
@@ -19,7 +19,7 @@ pub(super) fn text_in(value: &Value) -> Option<String> {
             (!texts.is_empty()).then(|| texts.join("\n\n"))
         }
         Value::Object(fields) => {
-            // A part of another kind, such as an image, has a text under `text` only.
+            // A part of another kind, such as an image, has text only under `text`.
             let kind = fields.get("type").and_then(Value::as_str);
             if kind.is_some_and(|kind| !kind.contains("text")) {
                 return fields.get("text").and_then(of_member);
@@ -32,13 +32,13 @@ pub(super) fn text_in(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of a member of an object: a number there is no text.
+/// Returns the text of an object's member; a number is no text there.
 fn of_member(value: &Value) -> Option<String> {
     if value.is_number() { None } else { text_in(value) }
 }
 
-/// Whether nothing of a value is lost where it is read so: no item that has no text and holds something, and no key that
-/// says something by itself.
+/// Returns whether [`text_in`] loses nothing of a value: no item with content but without text, and no key
+/// with a meaning of its own.
 pub(super) fn is_whole(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_whole),

@@ -1,4 +1,5 @@
-//! Thoughts in the text around JSON: drafts in front of the structure, asides behind it. Nothing in them acts.
+//! Thoughts in the text around JSON: drafts before the structure, asides after it. Nothing in
+//! them acts.
 
 use super::draft::{Rules, attributes, mismatched, unclosed};
 use super::preface::Preface;
@@ -10,22 +11,22 @@ use crate::limits::Limits;
 use crate::repair::json::{Closing, JsonEvent, ThoughtMark};
 use crate::span::Place;
 
-/// The thoughts of one reply behind its leading draft.
+/// Thoughts of one reply, after its leading draft.
 #[derive(Clone, Debug)]
 pub(super) struct Thoughts {
     rules: Rules,
     limits: Limits,
     open: Option<Open>,
-    /// Whether the structure was found in a thought that is not closed.
+    /// Set if the structure was found in an unclosed thought.
     found: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Open {
     at: Place,
-    /// Offset after what was read of it.
+    /// Offset after the text read so far.
     end: usize,
-    /// Its text, if it stands before the structure.
+    /// Text of the thought, if it precedes the structure.
     early: Option<Box<Reasoning>>,
 }
 
@@ -34,25 +35,25 @@ impl Thoughts {
         Thoughts { rules, limits: limits.clone(), open: None, found: false }
     }
 
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         let early = self.open.as_ref().and_then(|open| open.early.as_ref());
         early.map_or(0, |reasoning| reasoning.held())
     }
 
-    /// Whether the structure was found in a thought that is not closed: nothing of it may act.
+    /// Returns whether the structure was found in an unclosed thought: nothing of it may act.
     pub(super) fn found(&self) -> bool {
         self.found
     }
 
-    /// Says that the structure was found in the leading draft.
+    /// Records whether the structure was found in the leading draft.
     pub(super) fn found_in_draft(&mut self, found: bool) {
         self.found = found;
     }
 
-    /// Carries out what the reader says of thoughts; whether the event was one of those. `late` is whether the structure
-    /// has begun; until then the text is in `preface`. What a mark without its beginning makes of earlier text, beside
-    /// that, is up to the caller.
+    /// Handles an event of the reader if it is about a thought, and returns whether it was. `late` is set
+    /// once the structure has begun; until then the text is in `preface`. An unopened closing mark also turns
+    /// the earlier text into a thought; further consequences are the caller's.
     #[inline]
     pub(super) fn see(
         &mut self,
@@ -61,7 +62,7 @@ impl Thoughts {
         preface: &mut Preface,
         out: &mut dyn Output,
     ) -> bool {
-        // What came before a structure that has begun is no preface any more.
+        // Text before a structure that has begun is no longer a preface.
         let mut preface = (!late).then_some(preface);
         match event {
             JsonEvent::ThoughtStart(mark) => {
@@ -122,7 +123,7 @@ impl Thoughts {
         out.report(report.repaired("told beside the answer"));
     }
 
-    /// The end of the reply. Gives the structure, if a thought that is not closed ends with one, and where it starts.
+    /// Ends the reply. Returns the structure and its start, if an unclosed thought ends with one.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn Output) -> Option<(Place, String)> {
         let open = self.open.take()?;
         let Some(early) = open.early else {

@@ -1,27 +1,27 @@
-//! Reasoning that is never closed, in front of the structure that was asked for.
+//! Unclosed reasoning before the requested structure.
 //!
-//! Models forget the closing mark, and then the reply itself is all reasoning. Where its text ends with values that stand on
-//! lines of their own, with nothing but fences between and after them, and one of them has a field of the structure, the
-//! reasoning ends where they begin. What would act in them does not.
+//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with values
+//! on lines of their own, with only fences between and after them, and one of them has a field of the
+//! structure, the reasoning ends where they begin. Actions in them are not carried out.
 
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
 use crate::repair::json::{JsonEvent, JsonSink, Reader};
 use crate::span::Place;
 
-/// The text of reasoning under way. It is handed on as it comes, but for what may be the structure.
+/// Text of the current reasoning. It is emitted as it arrives, except for a possible structure at its end.
 #[derive(Clone, Debug)]
 pub(super) struct Reasoning {
     reader: Reader,
     finder: Finder,
-    /// What was not handed on yet, and where it starts.
+    /// Text not emitted yet, and its start.
     text: String,
     at: Place,
     limit: usize,
 }
 
 impl Reasoning {
-    /// Reasoning whose text starts at `at`, before a structure with one of these fields.
+    /// Starts reasoning whose text begins at `at`, before a structure with one of these fields.
     pub(super) fn new(at: Place, fields: &'static [&'static str], limits: &Limits) -> Reasoning {
         Reasoning {
             reader: Reader::lines(limits).without_thoughts().starting_at(at),
@@ -38,17 +38,17 @@ impl Reasoning {
         }
     }
 
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }
 
-    /// The place after all text so far.
+    /// Returns the place after all text so far.
     pub(super) fn place(&self) -> Place {
         self.at.after(&self.text)
     }
 
-    /// Reads text; `out` gets what is certainly reasoning, if the reasoning is closed or not.
+    /// Reads text; `out` receives the part that is reasoning whether or not a closing mark follows.
     pub(super) fn push(&mut self, text: &str, out: &mut dyn FnMut(&str)) {
         self.text.push_str(text);
         self.reader.push(text, &mut self.finder);
@@ -57,12 +57,13 @@ impl Reasoning {
         self.release(self.finder.certain().min(read), out);
     }
 
-    /// The reasoning is closed: all of it is reasoning.
+    /// Closes the reasoning: all held text is part of it.
     pub(super) fn close(&mut self, out: &mut dyn FnMut(&str)) {
         self.release(usize::MAX, out);
     }
 
-    /// The end of the reply: the structure, if the text ends with one. `out` gets what stands before it.
+    /// Ends the reply. Returns the structure, if the text ends with one, and its place; `out` receives the
+    /// text before it.
     pub(super) fn finish(mut self, out: &mut dyn FnMut(&str)) -> (Place, Option<String>) {
         let end = self.at.offset + self.text.len();
         self.reader.finish(&mut self.finder);
@@ -79,7 +80,7 @@ impl Reasoning {
         }
     }
 
-    /// Hands on what stands before an offset of the reply.
+    /// Emits the text before an offset of the reply.
     fn release(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
         let len = offset.saturating_sub(self.at.offset).min(self.text.len());
         if len > 0 {
@@ -90,35 +91,35 @@ impl Reasoning {
     }
 }
 
-/// Bytes of a line that tell whether it is a fence.
+/// Bytes of a line that decide whether it is a fence.
 const KEPT: usize = 64;
 
-/// Bytes between the start of a fence and that of the value in it.
+/// Most bytes between the start of a fence and that of the value in it.
 const FENCE: usize = 256;
 
-/// Finds the values that the text ends with.
+/// Finds the values at the end of a text.
 #[derive(Clone, Debug, Default)]
 struct Finder {
     fields: &'static [&'static str],
-    /// Where reading is, outside of values.
+    /// Current offset, outside of values.
     at: usize,
-    /// The line under way, outside of values, from its first character that is not blank, and where that stands.
+    /// Current line outside of values, from its first non-blank character, and the offset of that.
     line: String,
     line_at: usize,
-    /// Whether it is neither blank nor a fence.
+    /// Set if the line is neither blank nor a fence.
     prose: bool,
-    /// Whether a value has ended on it.
+    /// Set if a value has ended on the line.
     value: bool,
-    /// Where a fence opened, if nothing came after it.
+    /// Offset of the last fence, if nothing followed it.
     fence: Option<usize>,
-    /// Where the values begin that nothing but fences followed, and whether one has a field of the structure.
+    /// Start of the values followed by fences only, and whether one of them has a field of the structure.
     run: Option<usize>,
     known: bool,
     limit: usize,
 }
 
 impl Finder {
-    /// Up to where everything is reasoning, if the text goes on.
+    /// Returns the offset before which all text is reasoning, whatever follows.
     fn certain(&self) -> usize {
         let line = if self.line.is_empty() { usize::MAX } else { self.line_at };
         self.run.or(self.fence).unwrap_or(line)
@@ -129,7 +130,7 @@ impl Finder {
         self.known = false;
     }
 
-    /// Gives up what has become too long to be held, now that the text up to here was read.
+    /// Gives up a run or fence that has become too long to hold, given that the text was read up to `read`.
     fn forget(&mut self, read: usize) {
         if self.run.is_some_and(|run| read - run > self.limit) {
             self.end_run();
@@ -187,7 +188,7 @@ impl Finder {
             self.end_run();
         } else {
             self.run.get_or_insert(self.fence.unwrap_or(at));
-            // Where no fields are asked for, any value is the structure.
+            // If no fields are given, any value is the structure.
             self.known |= self.fields.is_empty();
         }
         self.fence = None;
@@ -215,12 +216,12 @@ impl JsonSink for Finder {
     fn report(&mut self, _: crate::finding::Report) {}
 }
 
-/// Whether a line is the mark of a fence with its language.
+/// Returns whether a line is a fence with at most a language.
 fn is_fence(line: &str) -> bool {
     Fence::of(line).is_some_and(|(_, info)| !info.trim().contains(char::is_whitespace))
 }
 
-/// Whether a line that begins so may be a fence or a comma.
+/// Returns whether a line with this beginning may become a fence or a comma.
 fn may_be_between(line: &str) -> bool {
     line == "," || line.bytes().all(fence::is_mark) || is_fence(line)
 }

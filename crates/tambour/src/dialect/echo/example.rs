@@ -1,21 +1,22 @@
-//! One example of the instructions, and how far a reply is the same, word for word.
+//! One example of the instructions, compared with a reply letter by letter.
 
 use crate::dialect::{Action, Intent, Written};
 use crate::options::Texts;
 
-/// Bytes of letters and digits from which the beginning of an example is no chance: eight words or so, as many Chinese characters.
-/// A reply that is cut, or that stops in the middle of the example, has repeated it then.
+/// Bytes of letters and digits from which a match with the beginning of an example is no coincidence: about
+/// eight words, or as many Chinese characters. From there on, a reply that is truncated or stops in the
+/// middle of the example has repeated it.
 const TELLING: usize = 24;
 
-/// An example, compared with a reply as it comes.
+/// An example, compared with a reply as it arrives.
 pub(super) struct Example {
-    /// Everything it says, what it wants done included.
+    /// Comparison with the whole example, actions included.
     all: Likeness,
-    /// What a user would see of it.
+    /// Comparison with the answer that a user would see.
     answer: Likeness,
 }
 
-/// What an example says, as it is read.
+/// Texts of an example, collected while it is read.
 #[derive(Default)]
 pub(super) struct Words {
     all: String,
@@ -40,10 +41,10 @@ impl Words {
 }
 
 impl Example {
-    /// The example that says this; `None` where there is nothing to compare.
+    /// Creates an example from its texts; `None` if there is nothing to compare.
     pub(super) fn new(words: &Words, texts: &Texts) -> Option<Example> {
         let (all, mut answer) = (plain(&words.all), plain(&words.answer));
-        // A text of ours that stands beside calls is in every reply with calls.
+        // Our own text beside tool calls is in every reply with calls.
         if [&texts.running, &texts.fallback].iter().any(|text| plain(text) == answer) {
             answer.clear();
         }
@@ -51,12 +52,12 @@ impl Example {
         (!example.all.text.is_empty()).then_some(example)
     }
 
-    /// Whether the reply so far may still repeat it.
+    /// Returns whether the reply so far may still repeat the example.
     pub(super) fn may_be_repeated(&self) -> bool {
         self.all.same || self.answer.same
     }
 
-    /// Whether a reply that ends here repeats it: all that it says, or the answer alone, or the beginning of that.
+    /// Returns whether a reply that ends here repeats the example: all of it, or the beginning of its answer.
     pub(super) fn is_repeated(&self) -> bool {
         self.all.same && self.all.at == self.all.text.len() || self.answer.same && self.answer.at >= TELLING
     }
@@ -78,16 +79,16 @@ impl Example {
         }
     }
 
-    /// The reply is too long to wait for.
+    /// Gives up the comparison, because the reply is too long to hold back.
     pub(super) fn give_up(&mut self) {
         self.all.differ();
         self.answer.differ();
     }
 }
 
-/// A text, and how far another one is the same.
+/// A text, and the length of its prefix that another text has matched.
 struct Likeness {
-    /// Letters and digits alone.
+    /// Letters and digits only.
     text: String,
     at: usize,
     same: bool,
@@ -112,7 +113,7 @@ impl Likeness {
     }
 
     fn differ(&mut self) {
-        // Nobody looks at it any more, and a reply is long.
+        // The text is not needed any more, and replies are long.
         *self = Likeness { text: String::new(), at: 0, same: false };
     }
 }
@@ -121,7 +122,8 @@ fn plain(text: &str) -> String {
     letters(text).collect()
 }
 
-/// The letters and digits of a text, small ones of the usual width: what is left when a model changes marks and spaces.
+/// Letters and digits of a text, in lower case and usual width: they survive changes of punctuation and
+/// spaces.
 fn letters(text: &str) -> impl Iterator<Item = char> {
     let narrow = |c: char| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
@@ -148,7 +150,7 @@ fn each_query(written: Written<'_>, see: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What is to be done, where a reply that says the same may still mean something else: its calls and operations.
+/// Returns the text of an action whose difference matters even between equal replies: calls and operations.
 fn act(action: &Action) -> String {
     match action {
         Action::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),

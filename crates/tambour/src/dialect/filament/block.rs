@@ -1,4 +1,4 @@
-//! A block that is kept until it closes, and what comes of it.
+//! A block that is buffered until it closes, and its outcome.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::html::{Piece, Sanitizer};
 use crate::options::Options;
 use crate::span::Place;
 
-/// What every reader of a block is given.
+/// State given to every block reader.
 pub(super) struct Context {
     pub(super) options: Arc<Options>,
     pub(super) own: FilamentOptions,
@@ -23,7 +23,7 @@ impl Context {
         Context { options: Arc::clone(options), own: options::of(options) }
     }
 
-    /// Folded text, with the inline HTML of the list only; other markup is no error there (F-235).
+    /// Returns folded text with only the listed inline HTML; other markup there is not an error (F-235).
     pub(super) fn folded(&self, text: &str, at: Place, out: &mut dyn Output) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = Sanitizer::new(self.own.html, &self.options.limits);
@@ -40,30 +40,30 @@ impl Context {
     }
 }
 
-/// An element that is kept whole.
+/// An element that is buffered as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) known: Known,
-    /// Its name as it was written.
+    /// Name as written.
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
-    /// Whether its tag gives two different names.
+    /// Set if the tag gives two different names.
     pub(super) two_names: bool,
-    /// Where its tag stands, and where what it holds begins.
+    /// Place of the tag, and start of the body.
     pub(super) tag: Place,
     pub(super) at: Place,
     pub(super) body: String,
-    /// White space in it that stands for tags that were left out.
+    /// White space in the body that replaces removed tags.
     pub(super) gaps: Vec<Range<usize>>,
-    /// Whether content goes on behind it.
+    /// Set if content continues after it.
     pub(super) nested: bool,
-    /// Elements inside that have names of reply tags, or its own.
+    /// Open nested elements with the name of a reply tag or of the block itself.
     pub(super) inner: Vec<String>,
-    /// Whether a string of JSON is open on the line.
+    /// Set to the quote of a JSON string that is open on the current line.
     pub(super) quotes: Quotes,
-    /// Whether it became larger than a block may be: what comes is text of the content.
+    /// Set once the block exceeded its limit: later text is text of the content.
     pub(super) over: bool,
-    /// Whether it ends without a closing tag.
+    /// Set if the block ends without a closing tag.
     pub(super) unclosed: bool,
 }
 
@@ -72,7 +72,7 @@ impl Block {
         super::body::find(&self.attributes, name)
     }
 
-    /// A byte order mark at the beginning of the body is none of it.
+    /// Removes a byte order mark at the beginning of the body.
     pub(super) fn without_mark(&mut self) {
         if self.body.starts_with('\u{FEFF}') {
             self.body.remove(0);
@@ -84,7 +84,7 @@ impl Block {
         }
     }
 
-    /// Adds white space for a tag that is left out, so that what follows keeps its place.
+    /// Appends white space in place of a removed tag, so that later text keeps its place.
     pub(super) fn leave_out(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
@@ -96,8 +96,8 @@ impl Block {
         self.gaps.push(start..self.body.len());
     }
 
-    /// The block with other text for the tags that were left out, if there are some: a value that is another one then may
-    /// hold a tag as text.
+    /// Returns the block with other text in place of removed tags, if there are any: a value that differs in
+    /// it may hold a tag as text.
     pub(super) fn with_other_gaps(&self) -> Option<Block> {
         let other = |gap: &Range<usize>| {
             self.body[gap.clone()].chars().map(|c| match c.len_utf8() {
@@ -122,23 +122,23 @@ impl Block {
         Some(block)
     }
 
-    /// The offset after all of the body.
+    /// Returns the offset after the body.
     pub(super) fn end(&self) -> usize {
         self.at.offset + self.body.len()
     }
 
-    /// A finding on all of the block.
+    /// Returns a finding about the whole block.
     pub(super) fn report(&self, rule: &'static Rule, message: impl Into<String>) -> Report {
         Report::new(rule, self.tag, self.end(), message)
     }
 
-    /// Says that it was written in another form than today's.
+    /// Reports that the block is written in another form than the current one.
     pub(super) fn form(&self, rule: &'static Rule, read: &str, out: &mut dyn Output) {
         let message = format!("`<{}>` is not written as it is today", self.name);
         out.report(Report::new(rule, self.tag, self.end(), message).repaired(format!("read as {read}")));
     }
 
-    /// What cannot be read is text of the content (F-210).
+    /// Reports an unreadable body, which becomes text of the content (F-210).
     pub(super) fn raw(&self, out: &mut dyn Output) -> Came {
         if !self.body.trim().is_empty() {
             let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
@@ -147,7 +147,7 @@ impl Block {
         Came::Raw(self.body.clone())
     }
 
-    /// The same, without its tags.
+    /// Like [`raw`](Block::raw), but without the tags of the body.
     pub(super) fn text(&self, out: &mut dyn Output) -> Came {
         let report = self.report(rules::RAW_TEXT, format!("what `<{}>` holds cannot be read", self.name));
         out.report(report.repaired("shown as text of the content, its tags not used"));
@@ -155,24 +155,24 @@ impl Block {
     }
 }
 
-/// What a block came to.
+/// Outcome of a block.
 pub(super) enum Came {
-    /// It was read.
+    /// The block was read.
     Done,
-    /// This text of it is shown as content.
+    /// Part of the block that is shown as content.
     Raw(String),
-    /// The text between its tags is shown as content.
+    /// The text between the tags of the block, shown as content.
     Text,
-    /// What stands behind this offset of its body is shown as content.
+    /// Offset in the body from which on it is shown as content.
     Behind(usize),
 }
 
-/// A notice.
+/// Emits a notice.
 pub(super) fn notice(code: &'static str, about: Option<String>, out: &mut dyn Output) {
     out.act(Action::Notice(code, about));
 }
 
-/// The quote that a string on the present line began with, while that is open.
+/// Quote character of the string that is open on the current line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Quotes {
     pub(super) open: Option<u8>,
@@ -180,7 +180,7 @@ pub(super) struct Quotes {
 }
 
 impl Quotes {
-    /// Reads text, in which any of these quotes that is not escaped begins a string.
+    /// Reads text, in which each unescaped one of these quotes begins a string.
     pub(super) fn read(&mut self, text: &str, quotes: &[u8]) {
         for byte in text.bytes() {
             match (byte, self.open) {

@@ -1,4 +1,4 @@
-//! What stands in a block: JSON, and elements one after the other.
+//! Bodies of blocks: JSON, and sequences of elements.
 
 use std::ops::Range;
 
@@ -19,24 +19,24 @@ use crate::span::Place;
 #[derive(Debug)]
 pub(super) struct Json {
     pub(super) value: Value,
-    /// Whether no quote or bracket was added at its end (F-214).
+    /// Set if no quote or bracket had to be added at its end (F-214).
     pub(super) complete: bool,
-    /// Where it stands in the body.
+    /// Range in the body.
     pub(super) span: Range<usize>,
-    /// Values in it that may not be the ones that were meant (R-81, R-82), in places of a text that begins at `base`.
+    /// Values that may not be the ones meant (R-81, R-82), placed in a text that begins at `base`.
     pub(super) doubts: Doubts,
     pub(super) base: Place,
 }
 
 impl Json {
-    /// Place of a doubt in the reply, and the offset after it.
+    /// Returns the place of a doubt in the reply, and the offset after it.
     pub(super) fn place(&self, doubt: &ValueDoubt) -> (Place, usize) {
         let place = doubt.place.within(self.base);
         (place, place.offset + doubt.end.saturating_sub(doubt.place.offset))
     }
 }
 
-/// Reads the JSON of a text that stands at `at`: strictly first, then what can be mended (F-207). `None` when there is no
+/// Reads the JSON of a text at `at`: strictly first, then with repairs (F-207). Returns `None` if there is no
 /// object or list.
 pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Option<Json> {
     let start = text.len() - text.trim_start_matches(is_space).len();
@@ -59,7 +59,7 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     let end = here.offset + fault.end.saturating_sub(fault.place.offset);
     let report = Report::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
     let Some(value) = usable else {
-        // Prose is not JSON that is written wrongly.
+        // Prose is not broken JSON.
         if trimmed.starts_with(['[', '{', '［', '｛']) {
             out.report(report);
         }
@@ -68,7 +68,7 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     out.report(report.repaired("JSON repaired"));
     for repair in found.reports {
         let mut repair = moved(repair, at);
-        // Where the block cannot be used after all, its text is shown.
+        // If the block cannot be used after all, its text is shown.
         let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
         if left || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
             repair.repair = Some("not used".to_owned());
@@ -79,7 +79,8 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
     Some(Json { value, complete: !found.closed_by_us, span, doubts: found.doubts, base: at })
 }
 
-/// Bytes of the comments, with the text before them, that stand in front of JSON: what is written in one is an example (R-93).
+/// Returns the length of the comments before JSON, with the text before them: commented values are examples
+/// (R-93).
 fn comments(text: &str) -> usize {
     let (mut at, mut end, mut begins) = (0, 0, true);
     while let Some(c) = text[at..].chars().next() {
@@ -102,8 +103,8 @@ fn comments(text: &str) -> usize {
     end
 }
 
-/// Whether all of a body that only shows something is JSON, after repairs that keep its meaning (R-86). Brackets without any
-/// quoted text are more likely text.
+/// Returns whether a whole body that only displays something is JSON, after repairs that keep its meaning
+/// (R-86). Brackets without any quoted text are more likely text.
 pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
     let trimmed = trim(text);
     if json::strict(trimmed, limits).is_ok_and(|value| value.is_array() || value.is_object()) {
@@ -116,7 +117,7 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
         && (found.doubts.is_empty() || trimmed.contains(['"', '“', '”']))
 }
 
-/// A report on a text that begins at `base`.
+/// Moves a report on a text that begins at `base` to its place in the reply.
 pub(super) fn moved(mut report: Report, base: Place) -> Report {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.within(base);
@@ -128,13 +129,13 @@ pub(super) fn moved(mut report: Report, base: Place) -> Report {
 /// An element in a block.
 #[derive(Debug)]
 pub(super) struct Field<'a> {
-    /// Its name in small letters.
+    /// Name in lower case.
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
-    /// Its text, and where that stands.
+    /// Text of the element, and its place.
     pub(super) text: &'a str,
     pub(super) at: Place,
-    /// Whether its own tag closed it.
+    /// Set if its own tag closed it.
     pub(super) closed: bool,
 }
 
@@ -144,18 +145,18 @@ impl Field<'_> {
     }
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 pub(super) fn find<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The elements of a block, and what stands beside them.
+/// The elements of a block, and the text around them.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a> {
     pub(super) fields: Vec<Field<'a>>,
-    /// Text outside of them, and its place.
+    /// Text outside of the elements, with places.
     pub(super) rest: Vec<(&'a str, Place)>,
-    /// Names of elements that hold others, as far as they were there.
+    /// Names of the enclosing elements that are present.
     pub(super) around: Vec<String>,
 }
 
@@ -164,7 +165,7 @@ impl<'a> Fields<'a> {
         self.fields.iter().filter(move |field| field.name == name)
     }
 
-    /// The text outside of the elements, pieces on lines of their own.
+    /// Returns the text outside of the elements, each piece on a line of its own.
     pub(super) fn rest(&self) -> String {
         let pieces: Vec<&str> =
             self.rest.iter().map(|(text, _)| trim(text)).filter(|text| !text.is_empty()).collect();
@@ -172,11 +173,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Other spellings of names that are no fault.
+/// Other spellings of names that are not reported.
 const SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
-/// Reads a body that stands at `at`: elements of the `names`, which do not nest, and `around`, which hold them. One that is
-/// not closed ends where the next begins.
+/// Reads a body at `at`: elements called `names`, which do not nest, and elements called `around`, which
+/// enclose them. An unclosed one ends where the next begins.
 pub(super) fn fields<'a>(
     body: &'a str,
     at: Place,
@@ -231,10 +232,10 @@ pub(super) fn fields<'a>(
 struct Reading<'a> {
     body: &'a str,
     base: usize,
-    /// Where the text under way begins.
+    /// Start of the current text.
     at: Place,
     from: usize,
-    /// The element under way.
+    /// Current element.
     open: Option<Begun>,
     found: Fields<'a>,
 }
@@ -247,7 +248,7 @@ struct Begun {
 }
 
 impl Reading<'_> {
-    /// What is under way ends before `place`, with the tag of that name or without.
+    /// Ends the current element or text before `place`, with the closing tag of that name or without one.
     fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn Output) {
         if let Some(Begun { name: open, at, .. }) = &self.open
             && name != Some(open)

@@ -1,4 +1,4 @@
-//! `tool_call`: a name and arguments, held against the registered tool (F-120).
+//! `tool_call`: a name and arguments, checked against the registered tool (F-120).
 
 use serde_json::{Map, Value};
 
@@ -13,14 +13,14 @@ use crate::lex::space::trim;
 use crate::repair::json::ValueDoubt;
 use crate::span::Place;
 
-/// A call that may run when the reply has ended by itself (R-68), and where it stands.
+/// A call with its extent, held until the reply has ended by itself (R-68).
 pub(super) struct Waiting {
     pub(super) call: Call,
     pub(super) place: Place,
     pub(super) end: usize,
 }
 
-/// What a call may break.
+/// Rules that a call may break.
 const RULES: called::Rules = called::Rules {
     unknown: rules::TOOL_UNKNOWN,
     forbidden: rules::TOOL_FORBIDDEN,
@@ -31,10 +31,10 @@ const RULES: called::Rules = called::Rules {
     invalid: rules::CALL_INVALID,
 };
 
-/// Attributes of a call that are no arguments of it.
+/// Attributes of a call that are not arguments.
 const BESIDE: [&str; 4] = ["id", "call_id", "type", "index"];
 
-/// Reads a block that closed; `left`: steps for checks of arguments.
+/// Reads a closed block; `left` is the number of steps left for argument checks.
 pub(super) fn read(
     block: &Block,
     cx: &Context,
@@ -63,7 +63,7 @@ pub(super) fn read(
     if found.as_ref().is_some_and(|json| !is_alone(&block.body, &json.span)) {
         return refuse(block, invalid("other text stands around the arguments"), named, out);
     }
-    // A tool that takes nothing. Without a closing tag nobody knows what was to come.
+    // A tool without arguments. Without a closing tag they may have been truncated.
     if found.as_ref().is_some_and(|json| !json.complete) || empty && block.unclosed {
         let report = block.report(rules::JSON_INCOMPLETE, "the arguments are not complete");
         return refuse(block, report, named, out);
@@ -118,22 +118,23 @@ pub(super) fn read(
     }
 }
 
-/// Whether nothing but a fence, and brackets and commas that are too many, stands around the JSON of a body: the rest may be the
-/// better part of it.
+/// Returns whether the JSON of a body has only a fence, and surplus brackets and commas, around it: other
+/// text may be the better part of the call.
 fn is_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
     let (before, behind) = (trim(&body[..span.start]), trim(&body[span.end..]));
     (before.is_empty() || before.starts_with("```") && !before.contains(['"', '{']))
         && behind.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
 }
 
-/// A call that cannot run: its body is text of the content (F-210).
+/// Refuses a call: its body becomes text of the content (F-210).
 fn refuse(block: &Block, report: Report, name: Option<String>, out: &mut dyn Output) -> Came {
     out.report(report);
     notice(called::REFUSED, name.map(|name| clip(&name, 60).into_owned()), out);
     block.raw(out)
 }
 
-/// Name and arguments of a body such as `{"name": "...", "arguments": {...}}`; it becomes the arguments.
+/// Returns the tool name of a body such as `{"name": "...", "arguments": {...}}`, and reduces the body to the
+/// arguments.
 fn taken_apart(body: &mut Map<String, Value>) -> Option<String> {
     let name = body.get("name")?.as_str().map(trim).filter(|name| !name.is_empty())?.to_owned();
     let key = ["arguments", "args", "parameters"].into_iter().find(|key| body.contains_key(*key));

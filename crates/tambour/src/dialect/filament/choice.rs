@@ -1,4 +1,5 @@
-//! `choice`: a question and its options (F-132), in their other forms too (F-140, F-141), and those of a text (F-142).
+//! `choice`: a question and its options (F-132), also in other forms (F-140, F-141) and from plain text
+//! (F-142).
 
 use serde_json::Value;
 
@@ -12,16 +13,16 @@ use crate::finding::Report;
 use crate::lex::space::trim;
 use crate::span::Place;
 
-/// An option as it was written.
+/// An option as written.
 struct Written {
     id: Option<String>,
     text: String,
-    /// Where it stands.
+    /// Place of the option.
     at: Place,
     end: usize,
 }
 
-/// Reads a block that closed.
+/// Reads a closed block.
 pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     let body = trim(&block.body);
     if block.known.form == Form::List {
@@ -60,7 +61,7 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     Came::Done
 }
 
-/// A list of lines: one that is no item, before the others, is the question.
+/// Reads a choice from lines: list items are options, a line before them is the question.
 fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
     let asked = found.named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
     let legacy = block.known.form == Form::List;
@@ -76,7 +77,7 @@ fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
                     let end = place.offset + line.len();
                     options.push(Written { id: None, text: text.to_owned(), at: place, end });
                 }
-                // What is no item is one too where that is a line.
+                // In the legacy form every line is an option.
                 None if legacy && !shown.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
                     let end = place.offset + line.len();
                     options.push(Written { id: None, text: shown.to_owned(), at: place, end });
@@ -92,7 +93,7 @@ fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
         }
     }
     if options.is_empty() && legacy && !prompt.is_empty() {
-        // One line is an option.
+        // A single line is an option.
         let text = std::mem::take(&mut prompt);
         options.push(Written { id: None, text, at: block.at, end: block.end() });
     }
@@ -141,7 +142,7 @@ fn of_json(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     }
 }
 
-/// Sends a choice whose options have ids of their own.
+/// Emits a choice, and gives each option an id of its own.
 fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
     let given: std::collections::HashSet<String> = written.iter().filter_map(|one| one.id.clone()).collect();
     let mut used: std::collections::HashSet<String> = std::collections::HashSet::new();
@@ -184,7 +185,7 @@ fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
     out.act(Action::Show(Choice { prompt, options }.into()));
 }
 
-/// The text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`.
+/// Returns the text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`.
 fn item(line: &str) -> Option<&str> {
     let line = trim(line);
     let mut chars = line.chars();
@@ -218,7 +219,8 @@ fn item(line: &str) -> Option<&str> {
     Some(trim(text)).filter(|text| fits && apart && !text.is_empty())
 }
 
-/// The choice that a text ends with: two or more items, the line before them is the question (F-142).
+/// Finds the choice at the end of a text: two or more items, with the line before them as the question
+/// (F-142).
 pub(super) fn of_text(text: &str) -> Option<Choice> {
     let lines: Vec<&str> = trim(text).lines().map(trim).collect();
     let count = lines.iter().rev().take_while(|line| item(line).is_some()).count();

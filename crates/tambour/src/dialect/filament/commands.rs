@@ -1,5 +1,6 @@
-//! Commands of MVU, `_.set('a.b', 1);//why`, as operations on the state (F-140). Values are read, never evaluated as code, and
-//! nothing is computed. What depends on what stands in the state is settled when it is applied.
+//! Commands of MVU, `_.set('a.b', 1);//why`, as state operations (F-140). Values are parsed, never evaluated
+//! as code or computed. Commands whose meaning depends on the state are resolved when they are
+//! applied.
 
 mod value;
 
@@ -14,23 +15,23 @@ use crate::limits::Limits;
 use crate::span::Place;
 use crate::state::{Command as Settled, Op, Operation, Path, Reason, Step};
 
-/// What a text of commands says.
+/// Commands read from a text.
 #[derive(Default)]
 pub(super) struct Commands {
     pub(super) operations: Vec<Operation>,
-    /// Why, and text beside the commands.
+    /// Reasons, and text between the commands.
     pub(super) reasons: Vec<String>,
-    /// Whether the last command lacks its end (F-214).
+    /// Set if the last command is truncated (F-214).
     pub(super) cut: bool,
 }
 
-/// Brackets that may be open in a command.
+/// Most brackets that may be open in a command.
 const DEPTH: usize = 64;
 
-/// Operations that one object is taken apart into.
+/// Most operations that one object is split into.
 const LEAVES: usize = 1000;
 
-/// Reads the commands of a text that stands at `at`. `before` operations of the block have been read.
+/// Reads the commands of a text at `at`. The block has `before` earlier operations.
 pub(super) fn read(
     (text, at): (&str, Place),
     before: usize,
@@ -62,7 +63,7 @@ pub(super) fn read(
                 }
             }
             Err(fault) => {
-                // Up to the next one, or the end of the line.
+                // Up to the next command, or the end of the line.
                 let rest = &text[start + 2..];
                 found.cut |= fault == Fault::Cut && !rest.contains("_.");
                 let rest = &rest[..rest.find("_.").unwrap_or(rest.len())];
@@ -81,7 +82,8 @@ pub(super) fn read(
     found
 }
 
-/// Bytes up to the end of the comment in which `rest` begins, if `before` leaves one open. A command in it is an example.
+/// Returns the length of `rest` up to the end of a comment that `before` leaves open, if any. A command in a
+/// comment is an example.
 fn comment_end(before: &str, rest: &str) -> Option<usize> {
     let line = before.rfind('\n').map_or(before, |at| &before[at..]);
     if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {
@@ -94,23 +96,23 @@ fn comment_end(before: &str, rest: &str) -> Option<usize> {
     })
 }
 
-/// A command: its name, what stands between its brackets, and its bytes.
+/// A command: its name, its arguments, and its length.
 struct Command<'a> {
     name: &'a str,
     args: Vec<&'a str>,
     end: usize,
 }
 
-/// Why a text begins with no command.
+/// Reason why a text does not begin with a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// It is none.
+    /// The text is not a command.
     Other,
-    /// The text ends within it.
+    /// The command is truncated by the end of the text.
     Cut,
 }
 
-/// The command that a text begins with. The semicolon follows its bracket directly.
+/// Parses the command at the beginning of a text. The semicolon must follow the bracket directly.
 fn command(text: &str) -> Result<Command<'_>, Fault> {
     let rest = &text[2..];
     let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -125,12 +127,12 @@ fn command(text: &str) -> Result<Command<'_>, Fault> {
     }
 }
 
-/// Tells of keys that stand twice in the arguments of a refused command, which begins at `at`.
+/// Reports duplicate keys in the arguments of a refused command that begins at `at`.
 fn doubled(command: &str, args: &[&str], mut at: Place, limits: &Limits, out: &mut dyn Output) {
     let mut counted = 0;
     let mut from = command.find('(').map_or(0, |open| open + 1);
     for arg in args {
-        // Between arguments stand blanks and commas alone.
+        // Only blanks and commas separate arguments.
         let Some(start) = command[from..].find(arg).map(|start| from + start) else { return };
         from = start + arg.len();
         if let Some(report) = value::doubled(arg, limits) {
@@ -141,7 +143,7 @@ fn doubled(command: &str, args: &[&str], mut at: Place, limits: &Limits, out: &m
     }
 }
 
-/// Arguments up to the closing bracket, and the bytes before that.
+/// Returns the arguments up to the closing bracket, and the bytes before that.
 fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
     let (mut args, mut from, mut depth) = (Vec::new(), 0, 0);
     let (mut quote, mut escaped) = (None, false);
@@ -150,7 +152,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
             (Some(_), b'\\') => escaped = !escaped,
             (Some(open), byte) if byte == open && !escaped => quote = None,
             (Some(_), _) => escaped = false,
-            // The next command begins: this one has no end.
+            // The next command begins: this one is unterminated.
             (None, b'_')
                 if text[at..].starts_with("_.")
                     && text[..at].trim_end_matches([' ', '\t']).ends_with('\n') =>
@@ -180,7 +182,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
     Err(Fault::Cut)
 }
 
-/// The reason behind a command, which may begin on the next line; with all its bytes.
+/// Returns the reason after a command, which may begin on the next line, and its length.
 fn reason(text: &str) -> Option<(usize, &str)> {
     let blank = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank..].strip_prefix("//")?;
@@ -188,14 +190,14 @@ fn reason(text: &str) -> Option<(usize, &str)> {
     Some((blank + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
 }
 
-/// The report on a value that may not be the one that was meant.
+/// Returns the report on a value that may not be the one meant.
 pub(super) fn guessed(message: &str, place: Place, end: usize) -> Report {
     let report = Report::new(rules::VALUE_GUESSED, place, end, message);
     report.repaired("it is not carried out, its value is not used")
 }
 
 impl Commands {
-    /// Text beside commands.
+    /// Adds text between the commands.
     fn beside(&mut self, text: &str) {
         let text = trim(text).trim_matches(';');
         if !text.is_empty() {
@@ -203,7 +205,7 @@ impl Commands {
         }
     }
 
-    /// Reports the first operation that is refused, from an index on, where the block has `before` others.
+    /// Reports the first refused operation from an index on; the block has `before` earlier operations.
     fn report(&self, (from, before): (usize, usize), name: &str, place: Place, end: usize) -> Option<Report> {
         let wrong = |one: &Operation| one.refusal().is_some() && one.command().is_none();
         let at = from + self.operations[from..].iter().position(wrong)?;
@@ -229,7 +231,7 @@ impl Commands {
         let Some(steps) = path.as_deref().and_then(steps_of) else {
             return self.operations.push(refused(""));
         };
-        // A value that was guessed refuses its command alone.
+        // A guessed value refuses only its own command.
         let mut values = Vec::with_capacity(args.len());
         let old = usize::from(name == "set" && args.len() == 3);
         for text in &args[1 + old..] {
@@ -253,7 +255,7 @@ impl Commands {
             None => refused(name),
         };
         let one = match (name, &mut values[..]) {
-            // An old value is never compared.
+            // The old value is never compared.
             ("set", [new]) => match (new.take(), &whole) {
                 (Value::Object(fields), None) => refused(name).settled_by(Settled::Root(fields)),
                 (value, Some(_)) => {
@@ -273,7 +275,7 @@ impl Commands {
                 if key == "-" {
                     operation(Op::Push, Some(new))
                 } else {
-                    // Of a list or an object: the state tells.
+                    // The state decides whether this is a list or an object.
                     let set = match (&key, below(&steps, &key)) {
                         (Value::String(_), Some(path)) => Operation::new(Op::Set, path, Some(new.clone())),
                         _ => refused("insert"),
@@ -302,7 +304,7 @@ impl Commands {
         self.operations.push(one);
     }
 
-    /// Sets the leaves of an object.
+    /// Adds operations that set the leaves of an object.
     fn merge(&mut self, steps: &[Step], value: &Value) {
         match value {
             Value::Object(fields) if !fields.is_empty() && self.operations.len() < LEAVES => {
@@ -320,7 +322,7 @@ impl Commands {
     }
 }
 
-/// The place of a key or an element below a path.
+/// Returns the path of a key or an element below a path.
 fn below(steps: &[Step], key: &Value) -> Option<Path> {
     let step = match key {
         Value::String(key) => Step::Key(key.clone()),
@@ -330,7 +332,8 @@ fn below(steps: &[Step], key: &Value) -> Option<Path> {
     Path::new(steps.iter().cloned().chain([step]).collect())
 }
 
-/// The steps of a path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`. An empty one is the root.
+/// Parses a path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`. An empty path is the
+/// root.
 fn steps_of(text: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = text;

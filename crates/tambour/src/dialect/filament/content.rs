@@ -1,4 +1,4 @@
-//! The text that users see, on its way out: inline HTML is held against the list (F-104).
+//! Emission of the text that users see: inline HTML is checked against the list (F-104).
 
 use super::options::FilamentOptions;
 use super::rules;
@@ -9,28 +9,28 @@ use crate::lex::space::is_space;
 use crate::limits::Limits;
 use crate::span::{At, Place};
 
-/// The content of a reply, all its pieces.
+/// Content of a reply.
 pub(super) struct Content {
     sanitizer: Sanitizer,
-    /// What comes next does not stand behind what came last.
+    /// Set if the next text does not directly follow the last one.
     gap: bool,
-    /// Whether there was text.
+    /// Set once there was non-blank text.
     filled: bool,
-    /// The next text is a paragraph of its own.
+    /// Set if the next text is a paragraph of its own.
     apart: bool,
-    /// A line break comes before the next text, if there is none.
+    /// Set if a line break is due before the next text, unless it has one.
     line: bool,
-    /// An element begins: a byte order mark there is no text.
+    /// Set at the beginning of an element: a byte order mark there is no text.
     fresh: bool,
-    /// Line breaks that the text ends with, two at most.
+    /// Line breaks at the end of the text, at most two.
     breaks: usize,
-    /// The last of it, where options may be looked for.
+    /// End of the text, kept if choices are looked for in it.
     tail: Option<String>,
-    /// What is changed has been told of already.
+    /// Set while text is emitted that was reported as a whole.
     told: bool,
 }
 
-/// Bytes in which options are looked for.
+/// Longest end of the text in which choices are looked for, in bytes.
 const TAIL: usize = 4 << 10;
 
 impl Content {
@@ -48,36 +48,36 @@ impl Content {
         }
     }
 
-    /// Whether there was text that is not blank.
+    /// Returns whether there was non-blank text.
     pub(super) fn filled(&self) -> bool {
         self.filled
     }
 
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         self.sanitizer.held()
     }
 
-    /// Something stood before what comes next.
+    /// Records that the next text does not directly follow the last one.
     pub(super) fn gap(&mut self) {
         self.gap = true;
     }
 
-    /// What comes next is a paragraph of its own.
+    /// Makes the next text a paragraph of its own.
     pub(super) fn part(&mut self) {
         (self.gap, self.fresh) = (true, true);
         self.apart = self.filled;
         self.line = false;
     }
 
-    /// What comes next goes on with what came last. `line`: a line break stands between, and is kept.
+    /// Makes the next text continue the last one; with `line`, the line break between them is kept.
     pub(super) fn join(&mut self, line: bool) {
         (self.gap, self.fresh) = (true, true);
         self.apart = false;
         self.line = line && self.filled;
     }
 
-    /// Text that goes on directly behind what came last. Whether it does.
+    /// Emits text that directly follows the last one; returns whether it did.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
         if self.gap || self.apart || self.line {
@@ -87,7 +87,7 @@ impl Content {
         true
     }
 
-    /// Text that stands at a place.
+    /// Emits text at a place.
     pub(super) fn text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
         if !text.is_empty()
             && std::mem::take(&mut self.fresh)
@@ -101,7 +101,7 @@ impl Content {
             return;
         }
         if self.apart {
-            // White space at the border of a section is none of it.
+            // White space at the border of a section is dropped.
             let blank = text.len() - text.trim_start_matches(is_space).len();
             if blank == text.len() {
                 return;
@@ -149,7 +149,7 @@ impl Content {
         }
     }
 
-    /// A paragraph of its own out of a block that could not be read, which has been told: its tags are no faults of the content.
+    /// Emits a paragraph from an unreadable block that was reported: its tags are not faults of the content.
     pub(super) fn paragraph(
         &mut self,
         pieces: &mut dyn Iterator<Item = (Place, &str)>,
@@ -165,13 +165,13 @@ impl Content {
         self.part();
     }
 
-    /// There is no more.
+    /// Ends the content.
     pub(super) fn finish(&mut self, out: &mut dyn Output) {
         let Content { sanitizer, tail, told, .. } = self;
         sanitizer.finish(&mut |piece| send(piece, tail, *told, out));
     }
 
-    /// The last of the text, where it was asked for.
+    /// Returns the end of the text, if it is kept.
     pub(super) fn tail(&self) -> Option<&str> {
         let tail = self.tail.as_deref()?;
         let from = tail.ceil_char_boundary(tail.len().saturating_sub(TAIL));
@@ -192,7 +192,7 @@ fn send(piece: Piece<'_>, tail: &mut Option<String>, told: bool, out: &mut dyn O
             }
             out.intent(Intent::FinalText(text));
         }
-        // That it is text at all has been told, and is no fault of the content.
+        // It was reported already that this is text; its tags are not faults of the content.
         Piece::Found(report) if told => {
             out.report(Report { rule: rules::RAW_TEXT, row: "F-210", ..report });
         }

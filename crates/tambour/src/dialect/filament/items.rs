@@ -1,4 +1,5 @@
-//! Findings about single operations: they name its number, operation and path, and stand where it does.
+//! Findings about single operations: they give its number, operation and path, and are placed at the
+//! operation.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,16 +16,16 @@ use crate::state::Operation;
 /// Most characters of an operation and its path in a message.
 const SHOWN: usize = 60;
 
-/// Longest key that may lead to operations, with its quotes.
+/// Longest key on a path to operations, with its quotes, in bytes.
 const KEY: usize = 64;
 
-/// A finding about the operation at a path of the JSON of a block.
+/// A finding about the operation at a path in the JSON of a block.
 pub(super) struct Finding {
     pub(super) path: Vec<PathStep>,
     pub(super) report: Report,
 }
 
-/// Says which operation a finding is about; numbers begin at 1.
+/// Adds the operation, with its number from 1, to a finding.
 pub(super) fn about(number: usize, operation: &Operation, report: Report) -> Report {
     let parts = [operation.op(), operation.path()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -35,8 +36,8 @@ pub(super) fn about(number: usize, operation: &Operation, report: Report) -> Rep
     Report { message: format!("operation {number}{name}: {}", report.message), ..report }
 }
 
-/// Moves findings to their operations in `text`, which stands at `at`. One whose operation does not stand there as it was read
-/// keeps its place.
+/// Moves findings to their operations in `text`, which is at `at`. A finding keeps its place if the text
+/// there does not read as its operation.
 pub(super) fn place(findings: &mut [Finding], text: &str, at: Place, json: &Json, limits: &Limits) {
     if findings.is_empty() {
         return;
@@ -60,7 +61,7 @@ pub(super) fn place(findings: &mut [Finding], text: &str, at: Place, json: &Json
     }
 }
 
-/// Spans of the lists and objects at these paths, as far as brackets and double quotes tell.
+/// Finds the spans of the lists and objects at these paths, judged by brackets and double quotes only.
 fn spans(
     text: &str,
     span: Range<usize>,
@@ -107,7 +108,7 @@ fn spans(
     found
 }
 
-/// The offset behind a string.
+/// Returns the offset after a string.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -127,7 +128,7 @@ fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     })
 }
 
-/// Tells whether a text by itself is that value.
+/// Returns whether a text reads as that value on its own.
 fn is_read_as(text: &str, value: &Value, limits: &Limits) -> bool {
     match json::strict(text, limits) {
         Ok(read) => read == *value,

@@ -1,8 +1,9 @@
 //! Filament: a reply in tags (F-100 to F-237).
 //!
-//! `frame` knows which element is open and where text goes, by the expected structure in `tags`; `prose` tells tags from code, `content`
-//! lets text out. A block is kept until it closes: `update` with `patch` and `commands`, `call`, `status`, `choice` and `parts` read
-//! one each, `body` the JSON and elements in it. Text streams; what acts waits for the end of its block, calls for that of the reply.
+//! `frame` tracks the open element and routes text, by the expected structure in `tags`; `prose` separates
+//! tags from code, `content` emits text. A block is buffered until it closes: `update` with `patch` and
+//! `commands`, `call`, `status`, `choice` and `parts` each read one kind, `body` reads JSON and elements in
+//! it. Text streams; actions wait for the end of their block, calls for the end of the reply.
 
 mod block;
 mod body;
@@ -34,7 +35,7 @@ use crate::options::Options;
 use crate::span::{Counter, Place};
 use frame::Frame;
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "filament",
     summary: "tags for thought, content, state updates, choices and what else a story needs",
@@ -59,20 +60,20 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 struct Filament {
-    /// What may be the failure marker and nothing else (J-055).
+    /// Beginning of the reply, as long as it may be the failure marker and nothing else (J-055).
     lead: Option<Lead>,
     lexer: Tolerant,
     frame: Frame,
 }
 
-/// The beginning of a reply, as long as it may be the marker.
+/// Beginning of a reply that may be the failure marker.
 #[derive(Default)]
 struct Lead {
     watch: Watch,
     text: String,
 }
 
-/// Bytes that may be the marker, with what stands around it.
+/// Longest beginning that may be the marker with its surroundings, in bytes.
 const LEAD: usize = 1 << 10;
 
 impl Filament {
@@ -90,7 +91,7 @@ impl Filament {
         lexer.push(text, &mut |token, at| frame.read(token, at, out));
     }
 
-    /// Text at the beginning; what follows when it cannot be the marker.
+    /// Reads text at the beginning, as long as it may be the marker.
     fn lead(&mut self, text: &str, out: &mut dyn Output) {
         let Some(lead) = &mut self.lead else { return };
         let most = text.floor_char_boundary(LEAD.saturating_sub(lead.text.len()));
@@ -104,7 +105,7 @@ impl Filament {
         self.read(&text[taken..], out);
     }
 
-    /// The beginning of the reply. A byte order mark there is no text.
+    /// Reads the beginning of the reply. A byte order mark there is no text.
     fn begin(&mut self, text: &str, out: &mut dyn Output) {
         let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let mark = &text[..text.len() - body.len()];

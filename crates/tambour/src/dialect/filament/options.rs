@@ -8,29 +8,29 @@ use crate::options::{Options, Set, Setting};
 use crate::protocol::Registry;
 use crate::structure::Expected;
 
-/// How Filament is read.
+/// Options for reading Filament.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FilamentOptions {
-    /// The structure of the replies, where one was given (F-200).
+    /// Expected structure of replies, if given (F-200).
     pub(super) structure: Option<Expected>,
-    /// The protocols that are active; instructions are made of them.
+    /// Active protocols; the instructions are made from them.
     pub(super) protocols: Option<Vec<String>>,
-    /// Whether a thinking head is inserted only where a thought must be there (F-201).
+    /// Set if a thinking head is inserted only for a mandatory thought (F-201).
     pub(super) mandatory_head: bool,
-    /// Whether all operations of a block are carried out or none (F-113).
+    /// Set if all operations of a block are applied or none (F-113).
     pub(super) atomic: bool,
-    /// What happens to markup that is not on the list (F-104).
+    /// Treatment of markup that is not on the list (F-104).
     pub(super) html: Mode,
-    /// Whether a list at the end of the text is offered as a choice (F-142).
+    /// Set if a list at the end of the text is offered as a choice (F-142).
     pub(super) choices_from_text: bool,
-    /// Views that the client can draw; all where nothing is said (F-133).
+    /// Views that the client can draw; `None` means all (F-133).
     pub(super) views: Option<Vec<String>>,
-    /// The view that status bars in HTML become (F-140).
+    /// View that HTML status bars become (F-140).
     pub(super) status_view: Option<String>,
 }
 
 impl FilamentOptions {
-    /// Whether the client draws a view.
+    /// Returns whether the client can draw a view.
     pub(super) fn draws(&self, view: &str) -> bool {
         self.views.as_ref().is_none_or(|views| views.iter().any(|known| known == view))
     }
@@ -112,7 +112,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// A list of words; on the command line also with commas between them.
+/// Parses a list of words; on the command line also one separated by commas.
 fn words(value: &Value, name: &str) -> Result<Vec<String>> {
     let wrong = || Error::invalid(format!("option `{name}` is a list of names, not `{value}`"));
     match value {
@@ -126,7 +126,7 @@ fn words(value: &Value, name: &str) -> Result<Vec<String>> {
     }
 }
 
-/// The options of this dialect.
+/// Returns the options of this dialect.
 pub(super) fn of(options: &Options) -> FilamentOptions {
     options.of()
 }

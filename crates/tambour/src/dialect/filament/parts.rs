@@ -1,4 +1,4 @@
-//! `details`, `ui_component`, `media` and tags of the caller's own (F-131, F-133, F-134, F-200).
+//! `details`, `ui_component`, `media` and custom tags of the caller (F-131, F-133, F-134, F-200).
 
 use serde_json::{Map, Value};
 
@@ -12,12 +12,12 @@ use crate::finding::{Report, clip};
 use crate::lex::space::trim;
 use crate::structure::{Body, Element};
 
-/// The text of an object under a key.
+/// Returns the text of an object under a key.
 fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(|text| trim(text).to_owned())
 }
 
-/// `details`.
+/// Reads `details`.
 pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     if trim(&block.body).starts_with('{')
         && let Ok(value) = serde_json::from_str::<Value>(trim(&block.body))
@@ -30,7 +30,7 @@ pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came
         out.act(Action::Show(Details { summary, text }.into()));
         return Came::Done;
     }
-    // The heading comes first; one further on belongs to an element inside.
+    // The heading comes first; a later one belongs to a nested element.
     let lead = block.body.len() - block.body.trim_start().len();
     let head = block.body[lead..].get(..8).is_some_and(|head| head.eq_ignore_ascii_case("<summary"));
     let end = block.body.to_ascii_lowercase().find("</summary").filter(|_| head);
@@ -42,7 +42,7 @@ pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came
             let found = fields(first, block.at, &["summary"], &[], &cx.options.limits, out);
             match (&found.fields[..], &found.rest[..]) {
                 ([field], []) => (cx.folded(trim(field.text), field.at, out), rest, block.at.after(first)),
-                // It is no heading.
+                // This is not a heading.
                 _ => (String::new(), &*block.body, block.at),
             }
         }
@@ -52,7 +52,7 @@ pub(super) fn details(block: &Block, cx: &Context, out: &mut dyn Output) -> Came
     Came::Done
 }
 
-/// `ui_component`.
+/// Reads `ui_component`.
 pub(super) fn component(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     let view = block.attribute("view").map(trim).unwrap_or_default();
     let given = block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -68,7 +68,7 @@ pub(super) fn component(block: &Block, cx: &Context, out: &mut dyn Output) -> Ca
         }
         None => (Value::Object(Map::new()), None),
     };
-    // Text before the value may be the better part of a broken one.
+    // Text before the value may be the better part of a broken body.
     let before = found.as_ref().map(|json| trim(&block.body[..json.span.start]));
     let before = before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
     let after = found.as_ref().filter(|_| behind.is_some() && given.is_none()).map(|json| json.span.end);
@@ -109,7 +109,7 @@ pub(super) fn component(block: &Block, cx: &Context, out: &mut dyn Output) -> Ca
     Came::Done
 }
 
-/// Whether a name has the form `namespace.component`.
+/// Returns whether a name has the form `namespace.component`.
 fn is_view(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -118,7 +118,7 @@ fn is_view(name: &str) -> bool {
     name.len() <= 128 && name.contains('.') && name.split('.').all(part)
 }
 
-/// `media`.
+/// Reads `media`.
 pub(super) fn media(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     let mut attributes = block.attributes.clone();
     let body = trim(&block.body);
@@ -166,7 +166,7 @@ fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The type that the end of a path tells.
+/// Returns the media type for the extension of a path.
 fn of_extension(src: &str) -> Option<&'static str> {
     let path = src.split(['?', '#']).next().unwrap_or_default();
     let (_, extension) = path.rsplit_once('.')?;
@@ -178,7 +178,7 @@ fn of_extension(src: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether something may be loaded from there: a relative path that stays where it is, or `https:`, or `asset:`.
+/// Checks that a source may be loaded: a relative path that stays in its folder, or `https:`, or `asset:`.
 fn is_source(src: &str) -> Result<(), &'static str> {
     if src.is_empty() {
         return Err("is empty");
@@ -186,7 +186,7 @@ fn is_source(src: &str) -> Result<(), &'static str> {
     if src.len() > 2048 {
         return Err("is too long");
     }
-    // What a browser takes away, or decodes, before it looks.
+    // Browsers drop or decode these before they look at the address.
     if src.chars().any(|c| c.is_control() || matches!(c, '\\' | '<' | '>' | '"')) || src.contains("&#") {
         return Err("holds signs that an address has not");
     }
@@ -216,7 +216,7 @@ fn is_source(src: &str) -> Result<(), &'static str> {
     }
 }
 
-/// A text whose bytes that are written with `%` are decoded, over and over.
+/// Decodes `%` escapes, up to four times over.
 fn percent_decoded(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..4 {
@@ -245,7 +245,7 @@ fn percent_decoded(text: &str) -> String {
     text
 }
 
-/// A tag of the caller's own.
+/// Reads a custom tag of the caller.
 pub(super) fn own(block: &Block, element: &Element, cx: &Context, out: &mut dyn Output) -> Came {
     let attributes = block.attributes.iter().cloned().collect();
     let name = element.name.clone().into_owned();

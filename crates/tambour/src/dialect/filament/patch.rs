@@ -1,15 +1,15 @@
-//! JSON Patch as operations on the state (F-141). Its pointers become lists of keys, so that keys keep their dots.
+//! JSON Patch as state operations (F-141). Pointers become lists of keys, so that keys may contain dots.
 
 use serde_json::{Map, Value};
 
 use crate::state::{Command, Op, Operation, Path, Step};
 
-/// Whether a name is one of JSON Patch, or of what MVU adds to it.
+/// Returns whether a name is an operation of JSON Patch or of MVU's additions.
 pub(super) fn is_patch(op: &str) -> bool {
     matches!(op, "replace" | "add" | "insert" | "remove" | "delta" | "move" | "copy" | "test")
 }
 
-/// One operation of a patch. What has no counterpart is one that is refused.
+/// Converts one operation of a patch. One without a counterpart becomes a refused operation.
 pub(super) fn operation(op: &str, path: &str, fields: &Map<String, Value>) -> Operation {
     let value = fields.get("value").cloned();
     let read = match path.starts_with('/') {
@@ -18,7 +18,7 @@ pub(super) fn operation(op: &str, path: &str, fields: &Map<String, Value>) -> Op
         false => path.parse(),
     };
     let Ok(path) = read else {
-        // As it stands it would be a path of another kind.
+        // Taken literally it would be a path of another kind.
         return Operation::stored(Op::Set.name().to_owned(), format!(".{path}"), value);
     };
     let last = match path.steps().last() {
@@ -33,7 +33,7 @@ pub(super) fn operation(op: &str, path: &str, fields: &Map<String, Value>) -> Op
             Some(list) => Operation::new(Op::Push, list, value),
             None => refused("insert"),
         },
-        // Something in the middle of a list, or a key: the state alone can tell.
+        // An element in the middle of a list, or a key: only the state can decide.
         "add" | "insert" if index => {
             let list = Path::new(path.steps()[..path.steps().len() - 1].to_vec());
             let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);

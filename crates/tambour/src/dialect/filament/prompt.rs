@@ -1,5 +1,6 @@
-//! Format instructions for a system prompt (F-237), made from the structure. A worked example of what must be there comes first, as
-//! small models follow it better than rules; what to write comes last, as they go on with what they read last.
+//! Format instructions for a system prompt (F-237), built from the structure. A worked example of the
+//! mandatory parts comes first, because small models follow it better than rules; the request to write comes
+//! last, because they continue what they read last.
 
 use super::options;
 use super::tags::{Kind, Tags};
@@ -8,7 +9,7 @@ use crate::options::{Language, Options};
 use crate::protocol::{CORE, Registry};
 use crate::structure::{Body, Element, Expected, Name};
 
-/// The instructions.
+/// Builds the instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
     let own = options::of(options);
     let mut shown = own.clone();
@@ -29,7 +30,8 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         registry: &registry,
     };
     let views = own.views.as_deref();
-    // What may be left out has its example beside its rule: in the example reply it would be in every reply of a small model.
+    // An optional element has its example beside its rule: in the example reply, a small model would copy it
+    // into every reply.
     let every = expected.elements.iter().all(|element| !element.mandatory);
     let (main, others): (Vec<usize>, Vec<usize>) =
         in_order(&expected).into_iter().partition(|&at| every || expected.elements[at].mandatory);
@@ -49,7 +51,7 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         }
     }
     for element in &expected.elements {
-        // What must only follow the thought or the content is told with its tag.
+        // An order after the thought or the content is stated with the tag itself.
         let usual = |first: &Name| {
             let kind =
                 expected.elements.iter().position(|element| element.name == *first).map(|at| tags.kind(at));
@@ -79,7 +81,7 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     Prompt { opening: words.opening.into(), example: example.into(), rules: rules.into() }
 }
 
-/// The structure that is shown where none was given: without calls and components, where there are none.
+/// Returns the default structure: without calls and components if there are none.
 fn usual(options: &Options, views: bool) -> Expected {
     let registry = Registry::builtin();
     let ids = registry.iter().map(|protocol| protocol.id.as_str());
@@ -91,7 +93,7 @@ fn usual(options: &Options, views: bool) -> Expected {
     registry.expected(shown).0
 }
 
-/// The elements so that each stands behind those it must follow.
+/// Orders the elements so that each comes after those it must follow.
 fn in_order(expected: &Expected) -> Vec<usize> {
     let count = expected.elements.len();
     let mut order: Vec<usize> = Vec::with_capacity(count);
@@ -102,25 +104,25 @@ fn in_order(expected: &Expected) -> Vec<usize> {
         });
         match ready {
             Some(at) => order.push(at),
-            // A structure that was made by hand may hold a circle.
+            // A hand-written structure may hold a cycle.
             None => order.extend((0..count).filter(|at| !order.contains(at)).collect::<Vec<_>>()),
         }
     }
     order
 }
 
-/// One element as a model is told of it.
+/// One element of the instructions.
 struct Part<'a> {
     element: &'a Element,
     kind: Kind,
-    /// The tag of the content, if there is one.
+    /// Tag of the content, if there is one.
     content: Option<&'a str>,
     options: &'a Options,
     registry: &'a Registry,
 }
 
 impl Part<'_> {
-    /// The name of the element that it is read as.
+    /// Returns the standard name of the element.
     fn usual_name(&self) -> &str {
         match self.kind {
             Kind::Content => "content",
@@ -160,7 +162,7 @@ impl Part<'_> {
             .replace(&format!("</{usual}>"), &format!("</{name}>"))
     }
 
-    /// The part of a built-in example that shows the element.
+    /// Returns the part of a built-in example that shows the element.
     fn builtin(&self) -> String {
         let usual = self.usual_name();
         let language = self.options.texts.language;
@@ -200,7 +202,7 @@ impl Part<'_> {
     }
 }
 
-/// The texts of one language.
+/// Texts of one language.
 struct Words {
     opening: &'static str,
     rules: &'static str,

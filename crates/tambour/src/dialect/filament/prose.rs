@@ -1,4 +1,5 @@
-//! Markdown in which tags may stand in code (F-105): holds a tag until that is known, at most to the end of its line.
+//! Markdown whose tags may be in code (F-105): a tag is held until that is known, at most to the end of its
+//! line.
 
 use crate::lex::code::{Code, Inside, Stop};
 use crate::lex::marks::Mark;
@@ -7,20 +8,20 @@ use crate::lex::scan;
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
-/// Whether a tag counts.
+/// Position of a tag, which decides whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// It does.
+    /// In text: the tag counts.
     Markup,
-    /// It stands in a code span.
+    /// In a code span.
     Span,
-    /// It stands in a fence.
+    /// In a fence.
     Fence,
-    /// Backticks are open before it on its line.
+    /// After an open backtick on its line.
     Undecided,
 }
 
-/// A token that is kept.
+/// A held token.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     raw: String,
@@ -72,15 +73,15 @@ impl Kept {
     }
 }
 
-/// The code of a Markdown text, and what is held of it.
+/// Code state of a Markdown text, and its held tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Prose {
     code: Code,
-    /// Whether nothing but white space came on this line.
+    /// Set if only white space was read on the current line.
     line_blank: bool,
-    /// So many of the first open runs of backticks do not close on this line.
+    /// Number of the first open backtick runs that do not close on this line.
     dead: usize,
-    /// The run that closes on this line: what stands behind it is code.
+    /// Index of the run that closes on this line: text after it is code.
     alive: Option<usize>,
     hold: Option<Hold>,
     limit: usize,
@@ -93,32 +94,32 @@ struct Hold {
     ahead: Ahead,
 }
 
-/// What decides.
+/// Condition that decides on a held tag.
 #[derive(Clone, Debug)]
 enum Ahead {
-    /// Whether one of so many open runs closes on the line.
+    /// One of this many open runs closes on the line: the tag is code.
     Span(Box<Code>, usize),
-    /// Whether the tag is alone on its line.
+    /// The tag is alone on its line: it counts.
     Line,
-    /// Whether a string of JSON is open on the line that closes on it.
+    /// A JSON string that is open on the line closes on it: the tag is text.
     Quote(u8),
 }
 
-/// What came of a token that was added to what is held.
+/// Result of adding a token to the held ones.
 pub(super) enum Held {
     /// Nothing is decided.
     Open,
-    /// The first of these counts, or does not; so many bytes of the token belong to them.
+    /// The first of `kept` counts or not; `taken` bytes of the token belong to them.
     Decided { counts: bool, kept: Vec<Kept>, taken: usize },
 }
 
 impl Prose {
-    /// At the start of a text. So many bytes are held at most.
+    /// Starts at the beginning of a text; at most `limit` bytes are held.
     pub(super) fn new(limit: usize) -> Prose {
         Prose { code: Code::default(), line_blank: true, dead: 0, alive: None, hold: None, limit }
     }
 
-    /// The next text begins; what came before has nothing to do with it.
+    /// Starts over with the next text, independent of the last.
     pub(super) fn restart(&mut self) {
         *self = Prose::new(self.limit);
     }
@@ -127,27 +128,27 @@ impl Prose {
         self.hold.is_some()
     }
 
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         self.hold.as_ref().map_or(0, |hold| hold.len)
     }
 
-    /// Whether nothing but white space came on this line.
+    /// Returns whether only white space was read on this line.
     pub(super) fn line_blank(&self) -> bool {
         self.line_blank
     }
 
-    /// Whether the tag that [`Prose::stand`] was asked about stands in a line that is marked as a quotation.
+    /// Returns whether the tag last passed to [`Prose::stand`] is on a quoted line.
     pub(super) fn is_quoted(&self) -> bool {
         self.code.is_quoted()
     }
 
-    /// Whether the place after all text so far is plain.
+    /// Returns whether the place after all text so far is not code.
     pub(super) fn is_plain(&self) -> bool {
         self.code.inside() == Inside::Text
     }
 
-    /// Text has been read.
+    /// Tracks text.
     #[inline]
     pub(super) fn text(&mut self, text: &str) {
         self.line_blank = match text.as_bytes().last() {
@@ -181,7 +182,7 @@ impl Prose {
         }
     }
 
-    /// Where a tag stands that comes next.
+    /// Returns the position of a tag at the current place.
     pub(super) fn stand(&mut self) -> Stand {
         let stop = self.code.boundary();
         self.follow(stop);
@@ -194,11 +195,11 @@ impl Prose {
         }
     }
 
-    /// Holds a token that is undecided.
+    /// Holds a token after an open backtick.
     pub(super) fn hold_span(&mut self, token: &Token<'_>, place: Place) {
         let Inside::Undecided(runs) = self.code.inside() else { return };
         let mut ahead = self.code.clone();
-        // What a tag itself holds decides nothing, but that it may end the line.
+        // The content of a tag decides nothing, except that it may end the line.
         ahead.text(&token.raw().replace('`', " "), false);
         self.hold(token, place, Ahead::Span(Box::new(ahead), runs));
     }
@@ -208,7 +209,7 @@ impl Prose {
         self.hold(token, place, Ahead::Line);
     }
 
-    /// Holds a tag that is text if this quote comes on its line.
+    /// Holds a tag that is text if this quote follows on its line.
     pub(super) fn hold_quote(&mut self, token: &Token<'_>, place: Place, quote: u8) {
         self.hold(token, place, Ahead::Quote(quote));
     }
@@ -217,7 +218,7 @@ impl Prose {
         self.hold = Some(Hold { kept: vec![Kept::new(token, place)], len: token.raw().len(), ahead });
     }
 
-    /// Adds a token to what is held.
+    /// Adds a token to the held ones.
     pub(super) fn add(&mut self, token: &Token<'_>, place: Place) -> Held {
         let limit = self.limit;
         let Some(hold) = &mut self.hold else { return Held::Open };
@@ -229,7 +230,7 @@ impl Prose {
         let over = most < raw.len() || raw.len() > room;
         let (taken, counts) = hold.ahead.read(&raw[..most], text);
         let decided = counts.or((over && taken == most).then_some(!matches!(hold.ahead, Ahead::Line)));
-        // A tag is taken whole, or comes again.
+        // A tag is taken whole, or handled again.
         let taken = if text || taken == raw.len() { taken } else { 0 };
         if taken > 0 {
             let kept = if text { Token::Text(&raw[..taken]) } else { *token };
@@ -245,7 +246,7 @@ impl Prose {
         }
     }
 
-    /// The text ends: what is held is decided.
+    /// Ends the text: decides on the held tokens.
     pub(super) fn end(&mut self) -> Option<(bool, Vec<Kept>)> {
         let hold = self.hold.as_mut()?;
         let counts = match &mut hold.ahead {
@@ -272,7 +273,7 @@ impl Prose {
 }
 
 impl Ahead {
-    /// Reads on; the bytes read, and what is decided: whether the tag counts.
+    /// Reads more text. Returns the bytes read, and whether the tag counts once that is decided.
     fn read(&mut self, raw: &str, text: bool) -> (usize, Option<bool>) {
         match self {
             Ahead::Line if !text => (0, Some(false)),
@@ -293,7 +294,7 @@ impl Ahead {
                     match stop {
                         Some(Stop::LineEnd) => return (at, Some(true)),
                         Some(Stop::Closed(run)) if run < *runs => {
-                            // Runs behind the one that closes are text in it.
+                            // Runs after the closing one are text inside the span.
                             *runs = run + 1;
                             return (at, Some(false));
                         }

@@ -11,10 +11,10 @@ use crate::event::{StatusBar, StatusItem, UiComponent};
 use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
-/// Bytes of the name of an item.
+/// Longest name of an item, in bytes.
 const NAME: usize = 256;
 
-/// Reads a block that closed.
+/// Reads a closed block.
 pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     match block.known.form {
         Form::Html => return html(block, cx, out),
@@ -43,7 +43,7 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     Came::Done
 }
 
-/// A piece of HTML: each line of its text is an item.
+/// Reads an HTML status bar: each line of its text is an item.
 fn html(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     block.form(rules::LEGACY_FORM, "`status_bar`", out);
     let text = lines(&block.body);
@@ -69,7 +69,7 @@ fn html(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     Came::Done
 }
 
-/// The text of markup, without its tags; elements that are blocks stand on lines of their own.
+/// Returns the text of markup without tags; block elements are on lines of their own.
 pub(super) fn lines(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
@@ -104,7 +104,7 @@ pub(super) fn lines(markup: &str) -> String {
     lines.join("\n")
 }
 
-/// The pieces of text between the tags of markup, line by line, each with its offset.
+/// Returns the text between the tags of markup, line by line, each with its offset.
 pub(super) fn pieces(markup: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut put = |from: usize, to: usize| {
@@ -137,7 +137,7 @@ fn item(name: &str, text: &str) -> StatusItem {
     StatusItem { name: name.to_owned(), text: text.to_owned(), items: Vec::new() }
 }
 
-/// Items of a value: keys and what they hold, in order.
+/// Converts a value to items: keys and their values, in order.
 fn of_value(value: &Value, depth: usize) -> Vec<StatusItem> {
     let of = |name: &str, value: &Value| match value {
         Value::Object(_) | Value::Array(_) if depth < 32 => {
@@ -160,13 +160,14 @@ fn of_value(value: &Value, depth: usize) -> Vec<StatusItem> {
     }
 }
 
-/// An item under way.
+/// An open item.
 struct Open {
     item: StatusItem,
 }
 
-/// Items of free tags. A closing tag closes the innermost of its name, and what is open inside; one that closes nothing, and
-/// what is no tag, is text.
+/// Reads items from free tags. A closing tag closes the innermost item of its name and all items open in it.
+/// An unmatched closing tag, and anything that is not a tag, is text. Also returns whether attributes or
+/// comments were ignored.
 fn of_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
     let mut unused = false;
     let mut open = vec![Open { item: StatusItem::default() }];
@@ -218,13 +219,14 @@ enum Tag<'a> {
     Comment,
 }
 
-/// The tag that a text begins with, in any script, and what follows it. Attributes mean nothing.
+/// Parses the tag at the beginning of a text, in any script, and returns the text after it. Attributes are
+/// ignored.
 fn tag(text: &str) -> Option<(Tag<'_>, &str)> {
     let inside = text.strip_prefix('<')?;
     if let Some(comment) = inside.strip_prefix("!--") {
         return Some((Tag::Comment, &comment[comment_len(comment)?..]));
     }
-    // No name is longer, with its attributes.
+    // No tag is longer, with its attributes.
     let window = &inside[..inside.floor_char_boundary(4 * NAME)];
     let end = window.find(['<', '>']).filter(|end| window.as_bytes()[*end] == b'>')?;
     let (head, after) = (&inside[..end], &inside[end + 1..]);

@@ -1,4 +1,5 @@
-//! What tags mean: those of the structure, by what they are read as, and those of earlier and later versions.
+//! Meanings of tags: those of the structure, by the kind they are read as, and those of earlier and later
+//! versions.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use crate::lex::markup::{Names, Slip, Tag};
 use crate::protocol::Registry;
 use crate::structure::{Body, Element, Expected, Known as Found, Misfit, Written};
 
-/// What an element is read as.
+/// Kind that an element is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Thought,
@@ -20,7 +21,7 @@ pub(super) enum Kind {
     Choice,
     Component,
     Media,
-    /// A tag of the caller's own.
+    /// A custom tag of the caller.
     Own,
 }
 
@@ -42,12 +43,12 @@ const KINDS: [(&str, Kind); 9] = [
 /// Another name of the thought in a structure.
 const THINK: &str = "think";
 
-/// How an element is written.
+/// Form in which an element is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As it is today.
+    /// The current form.
     Current,
-    /// Under a newer or another name, with the same body or a JSON one.
+    /// A newer or another name, with the same body or a JSON one.
     Newer,
     /// `<state_update>`: operations, JSON Patch, or one path and value.
     StateUpdate,
@@ -55,17 +56,17 @@ pub(super) enum Form {
     OneUpdate,
     /// `<UpdateVariable>`: commands.
     Commands,
-    /// `<JSONPatch>` without that around it.
+    /// `<JSONPatch>` without an `<UpdateVariable>` around it.
     Patch,
     /// `<xx>`: a list of options.
     List,
     /// A status bar under an earlier name.
     OldStatus,
-    /// A status bar that is a piece of HTML.
+    /// A status bar in HTML.
     Html,
 }
 
-/// Names of other versions, what they are and how they are written.
+/// Names of other versions, with their kinds and forms.
 const OTHERS: &[(&str, Kind, Form)] = &[
     ("think", Thought, Form::Newer),
     ("thought", Thought, Form::Newer),
@@ -80,10 +81,10 @@ const OTHERS: &[(&str, Kind, Form)] = &[
     ("StatusBar", Status, Form::OldStatus),
 ];
 
-/// Names around a whole reply, which mean nothing.
+/// Names of elements around a whole reply, which mean nothing.
 const ENVELOPES: &[&str] = &["filament_output"];
 
-/// Elements of HTML that a status bar may be made of.
+/// HTML elements that a status bar may consist of.
 const HTML_BLOCKS: &[&str] = &["div", "table", "section", "aside"];
 
 /// The elements that a reply may have.
@@ -91,30 +92,31 @@ const HTML_BLOCKS: &[&str] = &["div", "table", "section", "aside"];
 pub(super) struct Tags {
     expected: Expected,
     kinds: Vec<Kind>,
-    /// Whether the structure was given, so that text before all tags may be thinking (F-201).
+    /// Set if the structure was given, so that text before all tags may be thinking (F-201).
     given: bool,
-    /// A thought that the structure does not have: whatever it allows, what a model thinks is not shown to the reader (F-101).
+    /// Index of a thought that the structure lacks: whatever it allows, thinking is never shown to the reader
+    /// (F-101).
     unasked: Option<usize>,
 }
 
 /// An element of the structure that a tag means.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// Its place in the structure.
+    /// Index in the structure.
     pub(super) at: usize,
     pub(super) kind: Kind,
     pub(super) form: Form,
     pub(super) written: Written,
 }
 
-/// What a tag is.
+/// Meaning of a tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
     Known(Known),
-    /// A mark of reasoning that is no reply tag: a thought.
+    /// A reasoning mark that is not a reply tag: a thought.
     Reasoning(Known),
     Envelope,
-    /// A reply tag that the structure does not have.
+    /// A reply tag that the structure lacks.
     Inactive,
     Unknown,
 }
@@ -133,7 +135,7 @@ impl Tags {
                 kinds[at] == Own && *mandatory && matches!(body, Body::Text | Body::Markup)
             })
         {
-            // Somebody must be told something.
+            // Some element must hold text for the user.
             kinds[first] = Content;
         }
         let unasked = (!kinds.contains(&Thought)).then_some(kinds.len());
@@ -144,12 +146,12 @@ impl Tags {
         Tags { expected, kinds, given: own.structure.is_some(), unasked }
     }
 
-    /// All names, for a tolerant lexer.
+    /// Returns all names, for a tolerant lexer.
     pub(super) fn names(&self) -> Names {
         Names::new(self.words())
     }
 
-    /// The same as words.
+    /// Iterates over all names as words.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let others = OTHERS.iter().filter(|(_, kind, _)| self.kinds.contains(kind)).map(|(name, ..)| *name);
         self.expected.names().chain(others)
@@ -163,32 +165,32 @@ impl Tags {
         self.kinds.get(at).copied().unwrap_or(Content)
     }
 
-    /// The element of that name.
+    /// Returns the index of the element with a name.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         self.expected.elements.iter().position(|element| element.name == name)
     }
 
-    /// Whether an element must follow another one.
+    /// Returns whether an element must follow another one.
     pub(super) fn follows(&self, at: usize, first: usize) -> bool {
         self.expected.follows(&self.element(at).name, &self.element(first).name)
     }
 
-    /// The first element of the structure that is read so.
+    /// Returns the first element of the structure with a kind.
     pub(super) fn first(&self, kind: Kind) -> Option<usize> {
         self.any(kind).filter(|at| !self.is_unasked(*at))
     }
 
-    /// The same, or the thought that the structure does not have.
+    /// Like [`first`](Tags::first), but includes a thought that the structure lacks.
     pub(super) fn any(&self, kind: Kind) -> Option<usize> {
         self.kinds.iter().position(|known| *known == kind)
     }
 
-    /// Whether an element is none of the structure, and read all the same.
+    /// Returns whether an element is not in the structure but read all the same.
     pub(super) fn is_unasked(&self, at: usize) -> bool {
         self.unasked == Some(at)
     }
 
-    /// What a tag means.
+    /// Returns the meaning of a tag.
     pub(super) fn meaning(&self, tag: &Tag<'_>) -> Meaning {
         let name = tag.name;
         if let Some(Found { element, written }) = self.expected.find(name) {
@@ -213,7 +215,7 @@ impl Tags {
         if reply { Meaning::Inactive } else { Meaning::Unknown }
     }
 
-    /// The status bar that a piece of HTML is, going by its class or id (F-140).
+    /// Returns the HTML status bar that a tag begins, judged by its class or id (F-140).
     pub(super) fn html_status(&self, tag: &Tag<'_>) -> Option<Known> {
         let block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
         let called = || {
@@ -234,7 +236,7 @@ impl Tags {
         Known { at, kind: self.kinds[at], form, written }
     }
 
-    /// Whether text before all tags is thinking (F-201).
+    /// Returns whether text before all tags is thinking (F-201).
     pub(super) fn thinking_head(&self, mandatory: bool) -> bool {
         self.given
             && self.first(Thought).is_some_and(|at| {
@@ -243,20 +245,20 @@ impl Tags {
             })
     }
 
-    /// What is wrong with an element that begins now.
+    /// Returns the fault of an element that begins now, if any.
     pub(super) fn misfit<'a>(&'a self, at: usize, seen: &[usize]) -> Option<Misfit<'a>> {
         let seen: Vec<&str> = seen.iter().map(|&at| &*self.expected.elements[at].name).collect();
         self.expected.misfit(&self.expected.elements[at].name, &seen)
     }
 
-    /// The elements that must be there and are not.
+    /// Returns the mandatory elements that are missing.
     pub(super) fn missing(&self, seen: &[usize]) -> Vec<usize> {
         let missing = |&at: &usize| self.expected.elements[at].mandatory && !seen.contains(&at);
         (0..self.kinds.len()).filter(missing).collect()
     }
 }
 
-/// The structure where none was given: the content, and every other reply tag.
+/// Returns the default structure: the content, and every other reply tag, without an order.
 fn core() -> Expected {
     let registry = Registry::builtin();
     let mut expected = registry.expected(registry.iter().map(|protocol| &*protocol.id)).0;
@@ -264,14 +266,14 @@ fn core() -> Expected {
     expected
 }
 
-/// A thought that no structure asks for.
+/// Returns a thought for structures that have none.
 fn thought() -> Element {
     let Expected { mut elements, .. } = core();
     let at = elements.iter().position(|element| element.role() == "thought").unwrap_or_default();
     Element { mandatory: false, ..elements.swap_remove(at) }
 }
 
-/// What is wrong with how a tag is written, in words.
+/// Describes the faults in how a tag is written.
 pub(super) fn faults(tag: &Tag<'_>, written: Written) -> Vec<&'static str> {
     let slip = |slip: Slip| match slip {
         Slip::Blanks => "blanks in it",
@@ -288,7 +290,7 @@ pub(super) fn faults(tag: &Tag<'_>, written: Written) -> Vec<&'static str> {
     faults
 }
 
-/// The attributes of a tag, entities decoded; of equal names the first.
+/// Returns the attributes of a tag with entities decoded; of equal names only the first.
 pub(super) fn attributes(tag: &Tag<'_>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for (name, value) in written_attributes(tag) {
@@ -299,7 +301,7 @@ pub(super) fn attributes(tag: &Tag<'_>) -> Vec<(String, String)> {
     found
 }
 
-/// The attributes of a tag as they stand there, equal names included.
+/// Iterates over the attributes of a tag as written, equal names included.
 fn written_attributes(tag: &Tag<'_>) -> impl Iterator<Item = (String, String)> {
     tag.attributes().map(|attribute| {
         let value =
@@ -308,7 +310,7 @@ fn written_attributes(tag: &Tag<'_>) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Whether a tag has an attribute twice, with different values.
+/// Returns whether a tag has an attribute twice with different values.
 pub(super) fn contradicts_itself(tag: &Tag<'_>, name: &str) -> bool {
     let mut values = written_attributes(tag).filter(|(known, _)| known == name).map(|(_, value)| value);
     values.next().is_some_and(|first| values.any(|value| value != first))

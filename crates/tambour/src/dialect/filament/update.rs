@@ -1,4 +1,4 @@
-//! `variable_update`: operations on the state, as they are written today, were earlier and will be (F-110, F-140, F-141).
+//! `variable_update`: state operations in their current, earlier and later forms (F-110, F-140, F-141).
 
 use serde_json::Value;
 
@@ -16,28 +16,28 @@ use crate::repair::json::{PathStep, ValueDoubt};
 use crate::span::Place;
 use crate::state::{Op, Operation, Reason, bounded};
 
-/// The notice of updates that could not be read or applied (F-212).
+/// Code of the notice about updates that could not be read or applied (F-212).
 pub(super) const FAILED: &str = "state_update_partial_failure";
 
-/// Reason to doubt the operations of a block in which a closing tag may be text.
+/// Doubt about the operations of a block in which a closing tag may be text.
 pub(super) const TAG_WITHIN: &str = "a closing tag was left out of a value, or stands beside one";
 
-/// Lists of a value in which operations are found.
+/// Keys of lists that may hold operations.
 const LISTS: [&str; 3] = ["ops", "operations", "patch"];
 
-/// Texts of a value that say why.
+/// Keys of texts that give the reason.
 const REASONS: [&str; 2] = ["analysis", "reason"];
 
-/// What was read.
+/// Operations read from a block.
 #[derive(Default)]
 struct Read {
     analysis: Vec<String>,
-    /// `None`: there is no list of operations.
+    /// Operations; `None` if there is no list of them.
     operations: Option<Vec<Operation>>,
     complete: bool,
 }
 
-/// Reads a block that closed.
+/// Reads a closed block.
 pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     let mut found = operations(block, cx, out);
     if let (Some(read), Some(other)) = (&mut found.operations, block.with_other_gaps()) {
@@ -74,7 +74,7 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
     }
 }
 
-/// The operations of a block, in the form that it is written in.
+/// Reads the operations of a block in the form it is written in.
 fn operations(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     match block.known.form {
         Form::Commands => {
@@ -97,13 +97,13 @@ fn operations(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     }
 }
 
-/// Nothing of the block runs.
+/// Reports that nothing of the block runs.
 pub(super) fn failed(block: &Block, out: &mut dyn Output) -> Came {
     notice(FAILED, None, out);
     block.raw(out)
 }
 
-/// `<analysis>` and a list.
+/// Reads `<analysis>` and a list.
 fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     let body = &block.body;
     if !trim(body).starts_with(['<', '＜']) {
@@ -128,7 +128,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
         && let Some(Field { text, at, closed: false, .. }) = fields.fields.last()
         && let Some(list) = list_at_end(text)
     {
-        // It is not closed before the list.
+        // The analysis is not closed before the list.
         read = of_json(block, cx, (&text[list..], at.after(&text[..list])), 0, out);
         if read.operations.is_some() {
             analysis.remove(tagged - 1);
@@ -140,7 +140,7 @@ fn with_analysis(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     read
 }
 
-/// Where a list or an object begins, on a line of its own behind sentences, with which a text ends.
+/// Returns the start of a list or object at the end of a text, on a line of its own after sentences.
 fn list_at_end(text: &str) -> Option<usize> {
     let closes = trim(text).ends_with([']', '}', '］', '｝', '`']);
     let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
@@ -157,7 +157,8 @@ fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// A list, or an object that holds one, and text around it, which says why. `before` operations of the block have been read.
+/// Reads a list, or an object that holds one; text around it is the reason. The block has `before` earlier
+/// operations.
 fn of_json(
     block: &Block,
     cx: &Context,
@@ -180,7 +181,7 @@ fn of_json(
     let mut list =
         Listed { block, json: &json, path, number: before, guesses, reports, patch, odd: None, newer: false };
     let operations = list.all(&json.value, &mut analysis);
-    // Where nothing runs, no operation is refused by itself.
+    // If nothing runs, no single operation is refused.
     let guesses = list.guesses.drain(..).filter(|_| json.complete);
     let mut findings: Vec<Finding> =
         guesses.chain(list.reports.drain(..).filter(|_| operations.is_some())).collect();
@@ -196,7 +197,7 @@ fn of_json(
     Read { analysis, operations, complete: json.complete }
 }
 
-/// Hands on what is found, but for text around JSON, which is kept.
+/// Output that drops findings about text around JSON, because that text is kept, and passes on all else.
 pub(super) struct Around<'a> {
     pub(super) out: &'a mut dyn Output,
     pub(super) told: bool,
@@ -232,19 +233,19 @@ impl Output for Around<'_> {
     }
 }
 
-/// Reads operations of a value.
+/// Reader of the operations in a value.
 struct Listed<'a> {
     block: &'a Block,
     json: &'a Json,
-    /// The way from the root to the value under way.
+    /// Path from the root to the current value.
     path: Vec<PathStep>,
-    /// Operations of the block so far.
+    /// Number of operations of the block so far.
     number: usize,
-    /// Values that were guessed, and what else is wrong with operations.
+    /// Findings about guessed values, and other findings about operations.
     guesses: Vec<Finding>,
     reports: Vec<Finding>,
     patch: bool,
-    /// What is odd about their form.
+    /// Peculiarity of their form.
     odd: Option<String>,
     newer: bool,
 }
@@ -324,11 +325,12 @@ impl Listed<'_> {
         }
     }
 
-    /// The operation of the value under way, with what is wrong with it. `object`: its parts stand under keys.
+    /// Returns the operation of the current value, and reports its faults. With `object`, its parts are under
+    /// keys.
     fn certain(&mut self, operation: Operation, object: bool) -> Operation {
         self.number += 1;
         let operation = self.checked(operation, object);
-        // Faults that the state decides on are told by its results.
+        // Faults that depend on the state are reported with its results.
         let report = operation.report(self.block.at, self.block.end());
         if let Some(report) = report.filter(|_| operation.command().is_none()) {
             let report = items::about(self.number, &operation, report);
@@ -337,20 +339,20 @@ impl Listed<'_> {
         operation
     }
 
-    /// The same operation, refused if there is a doubt about it.
+    /// Returns the operation, refused if there is a doubt about it.
     fn checked(&mut self, operation: Operation, object: bool) -> Operation {
         let refuses = |one: &&ValueDoubt| match one.doubt {
             Doubt::Guess => true,
             // A decimal with many digits is within the range; a whole number is not.
             Doubt::Range => self.number_is_beyond(one),
-            // Its own parts stand there twice.
+            // The operation's own keys are duplicated.
             Doubt::DuplicateKey => object && one.path.len() <= self.path.len() + 1,
         };
         let json = self.json;
         let doubts = &json.doubts;
         let own = doubts.iter().filter(|one| one.path.starts_with(&self.path)).find(refuses);
         let Some(doubt) = own.or_else(|| doubts.within(&self.path).filter(refuses)) else { return operation };
-        // That a guessed value is of the wrong type is the guess's fault.
+        // A type mismatch of a guessed value is caused by the guess.
         if operation.refusal().is_some_and(|refusal| refusal.reason != Reason::OperationTypeMismatch) {
             return operation;
         }
@@ -358,7 +360,7 @@ impl Listed<'_> {
             return operation.refuse(Reason::NumberOutOfRange, doubt.message.clone());
         }
         let message = format!("the value of an operation was guessed: {}", doubt.message);
-        // All of the value is gone with it.
+        // The whole value is lost with it.
         let report = guessed(&message, self.block.at, self.block.end());
         let report = items::about(self.number, &operation, report);
         self.guesses.push(Finding { path: self.path.clone(), report });
@@ -377,12 +379,12 @@ impl Listed<'_> {
     }
 }
 
-/// Whether a list is one operation.
+/// Returns whether a list is one operation.
 fn is_operation(items: &[Value]) -> bool {
     matches!(items, [Value::String(op), Value::String(_), ..] if Op::named(op).is_some())
 }
 
-/// Commands, or what stands in their place.
+/// Reads commands, or JSON in their place.
 fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     let fields =
         fields(&block.body, block.at, &["analysis", "jsonpatch", "json_patch"], &[], &cx.options.limits, out);
@@ -418,7 +420,7 @@ fn of_commands(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     read
 }
 
-/// Whether an element holds one path and value.
+/// Returns whether an element holds one path and value.
 fn is_one(block: &Block) -> bool {
     block.attribute("path").is_some() || {
         let body = trim(&block.body);
@@ -426,7 +428,7 @@ fn is_one(block: &Block) -> bool {
     }
 }
 
-/// One path and value (version 1.0).
+/// Reads one path and value (version 1.0).
 fn one(block: &Block, cx: &Context, out: &mut dyn Output) -> Read {
     block.form(rules::LEGACY_FORM, "`variable_update`", out);
     let fields =

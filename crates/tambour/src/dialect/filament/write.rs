@@ -1,4 +1,4 @@
-//! Events to Filament that passes the strict check.
+//! Writes events as Filament that passes the strict check.
 
 use serde_json::Value;
 
@@ -18,9 +18,9 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     write_with(events, &Tags::new(&FilamentOptions::default()))
 }
 
-/// The same, with the names of a structure.
+/// Like [`write`], with the names of a structure.
 pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
-    // Room for all text at once: one that grows is there twice.
+    // Allocated at once: a growing string is briefly held twice.
     let size = |event: &Event<'_>| match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => {
             text.len() + 16
@@ -45,30 +45,30 @@ pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
 
 struct Writer<'a> {
     tags: &'a Tags,
-    /// What comes first, and then the content.
+    /// Leading elements, and then the content.
     out: String,
-    /// Where the text of the thought that is open in it begins.
+    /// Start of the text of the thought that is open in `out`.
     thinking: Option<usize>,
-    /// Where the content begins, with its tag and behind it.
+    /// Start of the content, with its tag and after it.
     content: Option<(usize, usize)>,
-    /// What comes next in the content: comments, and elements of it.
+    /// Pending comments and elements inside the content.
     inner: Vec<Inner>,
-    /// Thoughts behind the content.
+    /// Thoughts after the content.
     late: String,
-    /// Code in the content.
+    /// Code state of the content.
     code: Code,
-    /// Other elements, by their places in the structure.
+    /// Other elements, with their indexes in the structure.
     blocks: Vec<(usize, String)>,
 }
 
-/// What stands in the content and is no text.
+/// An insertion into the content that is not text.
 enum Inner {
     Comment(String),
     Details(String),
 }
 
 impl Writer<'_> {
-    /// Text of a thought; what was not apart from the last one goes on with it.
+    /// Writes text of a thought; adjacent thoughts are joined.
     fn thought(&mut self, text: &str) {
         let Some(name) = self.name(Kind::Thought) else { return };
         if self.thinking.is_none() {
@@ -104,7 +104,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Text of the content, behind what stands before it.
+    /// Writes text of the content, after the elements before it.
     fn text(&mut self, text: &str) {
         let Some(name) = self.name(Kind::Content) else { return };
         let mut rest = text;
@@ -119,7 +119,7 @@ impl Writer<'_> {
             }
         }
         if !self.inner.is_empty() {
-            // On a line of its own, if it stood on one.
+            // On a line of its own, if it was on one.
             let blank = text.len() - text.trim_start_matches(is_space).len();
             let lead = text[..blank].find('\n').map_or(0, |end| end + 1);
             self.put_text(&text[..lead]);
@@ -192,7 +192,7 @@ impl Writer<'_> {
     }
 
     fn update(&self, update: &StateUpdate) -> String {
-        // Those that can never be carried out are none.
+        // Operations that can never be applied are left out.
         let lines: Vec<String> = of_event(update)
             .iter()
             .filter(|operation| operation.refusal().is_none())
@@ -224,7 +224,8 @@ impl Writer<'_> {
         format!("<prompt>{}</prompt>\n<options>\n{options}</options>", text(&choice.prompt))
     }
 
-    /// Text of a block in which no tag of the structure begins and none of these in the block, not even half of one.
+    /// Escapes text of a block in which no tag of the structure or of `inner` may begin, not even an
+    /// incomplete one.
     fn untagged(&self, text: &str, inner: &[&str]) -> String {
         let names: Vec<&str> = inner.iter().copied().chain(self.tags.words()).collect();
         let mut out = String::with_capacity(text.len());
@@ -241,8 +242,8 @@ impl Writer<'_> {
         out
     }
 
-    /// Text of a thought in which no tag of the structure stands but in code: a draft acts nowhere (R-80). `None`: it is as it
-    /// was.
+    /// Escapes text of a thought so that no tag of the structure is in it except in code: a draft never acts
+    /// (R-80). Returns `None` if nothing changes.
     fn undrafted(&self, text: &str) -> Option<String> {
         let names: Vec<&str> = self.tags.words().collect();
         let (mut code, mut read, mut copied) = (Code::default(), 0, 0);
@@ -283,10 +284,10 @@ impl Writer<'_> {
         }
     }
 
-    /// An element where it came, if it may stand there.
+    /// Writes an element in place, if it may be there.
     fn put_at(&mut self, at: usize, text: String) {
         let follows = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(at, content));
-        // Calls come at the end of a reply (R-68), also where the content is the fallback.
+        // Calls come at the end of a reply (R-68), also if the content is the fallback.
         let late = follows || self.tags.first(Kind::Call) == Some(at);
         if self.content.is_none() && !late {
             self.end_thought();
@@ -330,7 +331,7 @@ impl Writer<'_> {
     }
 }
 
-/// A comment that ends where it should.
+/// Returns a comment that cannot end early.
 fn comment(text: &str) -> String {
     let mut apart = String::with_capacity(text.len());
     for c in text.chars() {
@@ -339,12 +340,12 @@ fn comment(text: &str) -> String {
         }
         apart.push(c);
     }
-    // A tag that is open, or has a quote that is, would go on behind it.
+    // An open tag, or an open quote in one, would continue after the comment.
     let quoted = apart.find('<').is_some_and(|at| apart[at..].contains(['"', '\'']));
     let from = if quoted { 0 } else { apart.rfind('>').map_or(0, |at| at + 1) };
     let open = apart[from..].replace(['<', '＜'], "&lt;");
     apart.replace_range(from.., &open);
-    // Its end is not made longer.
+    // A dash must not join its end.
     let space = if apart.ends_with('-') { " " } else { "" };
     format!("<!-- {apart}{space} -->")
 }
@@ -353,7 +354,7 @@ fn attribute(text: &str) -> String {
     encode(text).replace('"', "&quot;").replace(['\n', '\r'], " ")
 }
 
-/// JSON in which no tag can be read.
+/// Writes JSON in which no tag can be read.
 fn json(value: &Value) -> String {
     value.to_string().replace("</", "<\\/")
 }
@@ -363,13 +364,13 @@ fn of_items(items: &[StatusItem]) -> String {
         if name.is_empty() {
             return text.clone();
         }
-        // Keys of JSON may hold what a tag cannot.
-        // A blank within it stays: such names are read as they are.
+        // JSON keys may hold characters that a tag cannot. Blanks inside a name stay, since such names are
+        // read as they are.
         let mut name = trim(name).replace(|c: char| !(c.is_alphanumeric() || "_-.: ".contains(c)), "_");
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             name.insert(0, '_');
         }
-        // Text without a name is that of the item around it.
+        // Text without a name belongs to the enclosing item.
         let unnamed = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
         let text: Vec<&str> =
             std::iter::once(text.as_str()).chain(unnamed).filter(|text| !text.is_empty()).collect();
@@ -379,7 +380,7 @@ fn of_items(items: &[StatusItem]) -> String {
             false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), of_items(&named)),
         }
     };
-    // Text without a name is read as one item behind the others.
+    // Text without a name is read as one item after the others.
     let (unnamed, named): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.name.is_empty());
     named.into_iter().chain(unnamed).map(item).collect::<Vec<_>>().join("\n")
 }

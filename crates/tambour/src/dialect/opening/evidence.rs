@@ -1,31 +1,33 @@
-//! Evidence that a tag begins a structure and is no word of a text about it.
+//! Evidence that a tag begins a structure and is not a word of a text about it.
 //!
-//! A tag with nothing before it, and its text in the next line or right behind it, begins one: the text streams. Text that reads as a
-//! sentence about the tag, prose before it, or a fence with prose before it make it an example, unless all of the reply has its shape.
+//! A tag with nothing before it, and with its text right after it or on the next line, begins a structure,
+//! and its text streams. Text that reads as a sentence about the tag, prose before it, or a fence with prose
+//! before it make it an example, unless the whole reply has the shape of the structure.
 
 use super::Extent;
 use crate::lex::about;
 use crate::lex::fence::Fence;
 
-/// A tag that may tell the dialect.
+/// A tag that may decide the dialect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) dialect: &'static str,
     pub(super) name: &'static str,
-    /// The offset behind it.
+    /// Offset after the tag.
     pub(super) behind: usize,
-    /// Whether it holds the answer or comes before all of it, and whether prose stands before it.
+    /// Set if the tag holds the answer or precedes all of it.
     pub(super) first: bool,
-    /// Whether it comes whole, and its text does not stream.
+    /// Set if the element is read whole, so that its text does not stream.
     pub(super) whole: bool,
+    /// Set if prose precedes the tag.
     pub(super) prose: bool,
-    /// Whether an element of the structure has come before it.
+    /// Set if an element of the structure precedes the tag.
     pub(super) follows: bool,
-    /// The fence that it stands in, and whether that is one for another vocabulary too.
+    /// The fence around the tag, and whether that fence is also used for another vocabulary.
     pub(super) fence: Option<(Fence, bool)>,
 }
 
-/// What is known of a candidate.
+/// Current evidence about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
     Structure,
@@ -34,7 +36,7 @@ pub(super) enum Evidence {
 }
 
 impl Candidate {
-    /// What the text so far says of it.
+    /// Evaluates the text so far.
     pub(super) fn evidence(&self, text: &str, extent: Extent) -> Evidence {
         let whole = extent == Extent::All;
         let waits = if whole { Evidence::Text } else { Evidence::Waits };
@@ -46,7 +48,7 @@ impl Candidate {
         }
         let close = close_of(inside, self.name);
         if close.is_some_and(|(at, _)| inside[..at].trim().is_empty()) {
-            // It is empty.
+            // The element is empty.
             return Evidence::Text;
         }
         let example = self.fence.is_some_and(|(_, foreign)| self.prose || foreign);
@@ -58,7 +60,7 @@ impl Candidate {
         let dots = ["…", "...", "..…"].iter().any(|dots| start.starts_with(dots));
         let Some(points) = about::points(start, whole) else { return waits };
         let about = speaks || dots || about::goes_on(inside) || close.is_none() && points;
-        // What stands behind its end tells, or the end of its line.
+        // The text after the element decides, or the end of its line.
         let behind = close.map_or("", |(_, end)| inside[end..].trim_matches([' ', '\t']));
         let open = close.map_or(!inside.contains('\n'), |_| behind.is_empty());
         if self.whole && extent == Extent::Part && open {
@@ -82,7 +84,8 @@ impl Candidate {
         }
     }
 
-    /// Whether its element closes, holds more than data in other elements, and nothing stands behind the structure.
+    /// Returns whether the element closes, holds more than data in other elements, and nothing follows the
+    /// structure.
     fn is_whole(&self, inside: &str) -> bool {
         let Some((at, _)) = close_of(inside, self.name) else { return false };
         let held = inside[..at].trim();
@@ -99,17 +102,17 @@ impl Candidate {
     }
 }
 
-/// Most bytes of a tag.
+/// Longest tag, in bytes.
 const TAG: usize = 1 << 10;
 
-/// Whether a text ends with a tag that closes, or a comment.
+/// Returns whether a text ends with a closing tag or a comment.
 fn closes(text: &str) -> bool {
     let text = text.trim_end();
     text.ends_with("-->")
         || text.ends_with('>') && text.rfind('<').is_some_and(|at| text[at..].starts_with("</"))
 }
 
-/// The first tag that closes an element of this name: where it begins and ends.
+/// Finds the first closing tag of this name: its start and end.
 fn close_of(text: &str, name: &str) -> Option<(usize, usize)> {
     text.match_indices("</").find_map(|(at, _)| {
         let rest = text.get(at + 2..at + 2 + name.len()).filter(|found| found.eq_ignore_ascii_case(name));
@@ -119,7 +122,7 @@ fn close_of(text: &str, name: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether a sentence goes on behind an element. `None` while more must come.
+/// Returns whether a sentence continues after an element; `None` if more text must arrive first.
 fn goes_on(behind: &str, whole: bool) -> Option<bool> {
     let text = behind.trim_start_matches([' ', '\t']);
     let Some(next) = text.chars().next() else { return whole.then_some(false) };

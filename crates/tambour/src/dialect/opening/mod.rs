@@ -1,5 +1,5 @@
-//! How replies begin: each dialect says by what it is known, and `auto` asks them in the order of their table, those of objects
-//! first. In doubt a reply is text.
+//! Beginnings of replies: each dialect lists the keys and tags that identify it, and `auto` tries them in
+//! table order, objects first. In doubt a reply is text.
 
 mod evidence;
 mod objects;
@@ -8,53 +8,53 @@ mod wrapped;
 
 use self::objects::Told;
 
-/// By what the beginning of a reply is known to be in a dialect (J-054, R-74, R-91).
+/// Beginnings that identify a dialect (J-054, R-74, R-91).
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Keys of its object: all of them tell it. The usual order.
+    /// Keys that its object must all have, in the usual order.
     pub keys: &'static [Needed],
-    /// Whether its objects may stand in a list.
+    /// Set if its objects may be items of a list.
     pub listed: bool,
-    /// A key of an object that holds nothing but a list of them.
+    /// Key of an object that holds nothing but a list of such objects.
     pub wrapped: Option<Wrapped>,
-    /// Tags that tell it, and where.
+    /// Tags that identify it, and where.
     pub tags: &'static [Begin],
 }
 
 /// A key that an object must have.
 #[derive(Clone, Copy, Debug)]
 pub struct Needed {
-    /// Its names.
+    /// Accepted names of the key.
     pub names: &'static [&'static str],
-    /// Values that it may have.
+    /// Accepted shapes of its value.
     pub values: &'static [Shape],
-    /// Whether a text is one that it may have, where not every one is.
+    /// Test of a text value, if not every text is accepted.
     pub named: Option<fn(&str) -> bool>,
 }
 
 impl Needed {
-    /// A key with one name and any value of these shapes.
+    /// Creates a key that accepts any value of these shapes.
     #[must_use]
     pub const fn new(names: &'static [&'static str], values: &'static [Shape]) -> Needed {
         Needed { names, values, named: None }
     }
 }
 
-/// An object with one key, which holds a list of objects: all of it is a reply, or tells nothing.
+/// An object with one key that holds a list of objects: either the whole reply, or no evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Wrapped {
-    /// Names of the key.
+    /// Accepted names of the key.
     pub names: &'static [&'static str],
-    /// Tells the names that the objects of the list may have, by the first key that they need.
+    /// Tests the name of one object in the list, which is the value of the first needed key.
     pub item: fn(&str) -> bool,
-    /// Tells a whole reply by the names of its objects.
+    /// Tests the names of all objects of a complete reply.
     pub whole: fn(&[&str]) -> bool,
 }
 
-/// The shape of a value.
+/// Shape of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A text.
+    /// A string.
     Text,
     /// A number.
     Number,
@@ -62,63 +62,65 @@ pub enum Shape {
     Bool,
     /// `null`.
     Null,
-    /// A list.
+    /// An array.
     List,
     /// An object.
     Object,
 }
 
-/// A tag that tells the dialect of a reply.
+/// A tag that identifies the dialect of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
-    /// Its name.
+    /// Name of the tag.
     pub name: &'static str,
-    /// Where it tells it.
+    /// Position in which the tag identifies the dialect.
     pub when: When,
-    /// Attributes that it may have: with others it is another vocabulary's.
+    /// Attributes that it may have; any other attribute marks it as part of another vocabulary.
     pub attributes: &'static [&'static str],
 }
 
 impl Begin {
-    /// A tag without attributes.
+    /// Creates a tag without attributes.
     #[must_use]
     pub const fn new(name: &'static str, when: When) -> Begin {
         Begin { name, when, attributes: &[] }
     }
 }
 
-/// Where a tag tells the dialect of a reply.
+/// Position in which a tag identifies the dialect of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
-    /// Alone at the start of its line, outside of reasoning: a block that comes whole, also beside text.
+    /// Alone at the start of a line, outside of reasoning: a block that is read whole and may follow text.
     Alone,
-    /// The same, before all text.
+    /// Like [`When::Alone`], but before all text.
     Before,
-    /// Like [`When::Before`], and its text streams. Behind text it is one of an example unless all of the reply has its shape.
+    /// Like [`When::Before`], and its text streams. After text it is an example, unless the whole reply has
+    /// its shape.
     First,
-    /// Like [`When::First`], also in `<thinking>`. In a sentence of that it is the end of thinking if it is closed and no other comes.
+    /// Like [`When::First`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
+    /// closed and no other one follows.
     EndsThinking,
-    /// In `<thinking>`, which is then no reasoning but the beginning of the structure.
+    /// In `<thinking>`, which is then not reasoning but the beginning of the structure.
     InThinking,
 }
 
 impl Opening {
-    /// It is never found out.
+    /// No beginnings: the dialect is never detected.
     pub const NONE: Opening = Opening { keys: &[], listed: false, wrapped: None, tags: &[] };
 }
 
-/// How much of a reply is looked at.
+/// Share of the reply that has been received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What has come so far; more is to come.
+    /// Less than the window; more text follows.
     Part,
-    /// All of the window, and perhaps more behind it.
+    /// The whole window; more text may follow.
     Window,
-    /// All that will be looked at.
+    /// All text that will be examined.
     All,
 }
 
-/// What the beginning of a reply tells.
+/// Decision from the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Dialect(&'static str),
@@ -126,7 +128,8 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// What the beginning of a reply tells. Behind the window it is unknown only for an object that may be one of a dialect.
+/// Examines the beginning of a reply. Beyond the window, only an object that may belong to a dialect leaves
+/// it unknown.
 pub(super) fn look(seen: &str, extent: Extent) -> Seen {
     let text = seen.trim_start_matches('\u{FEFF}').trim_start();
     let objects = objects::dialect_of(text, extent);
@@ -142,20 +145,21 @@ pub(super) fn look(seen: &str, extent: Extent) -> Seen {
     }
 }
 
-/// What a look at the beginning told.
+/// Result of examining the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) verdict: Verdict,
-    /// Whether the next character that is not blank tells more: reasoning has closed, or a tag has opened that may tell.
+    /// Set if the next non-blank character adds evidence: reasoning has closed, or a tag has opened that may
+    /// decide.
     pub(super) closed: bool,
-    /// Whether it is known only behind the window what a tag is.
+    /// Set if the role of a tag is known only beyond the window.
     pub(super) waits: bool,
 }
 
-/// Bytes at the beginning of a reply that show whether it is a document.
+/// Leading bytes of a reply that decide whether it is a document.
 const HEAD: usize = 1024;
 
-/// Whether the text before a structure makes it an example in a document: a heading stands in it.
+/// Returns whether the text before a structure makes it an example in a document: it has a heading.
 fn document(before: &str) -> bool {
     let before = &before[..before.floor_char_boundary(HEAD)];
     let heading = |line: &str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');

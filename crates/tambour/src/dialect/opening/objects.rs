@@ -1,4 +1,4 @@
-//! Objects at the beginning of a reply, and the dialect that their keys tell.
+//! JSON objects at the beginning of a reply, and the dialect that their keys identify.
 
 use std::sync::LazyLock;
 
@@ -10,31 +10,31 @@ use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
 use crate::repair::json::{self, JsonEvent, JsonSink, Origin};
 
-/// The keys of all dialects.
+/// Keys of all dialects.
 static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let needed = DIALECTS.iter().flat_map(|entry| entry.opening.keys);
     needed.flat_map(|key| key.names).copied().collect()
 });
 
-/// Keys of a dialect that an object has when it goes on behind the window.
+/// Keys of a dialect that an object needs to be recognised when it extends beyond the window.
 const LEAST: usize = 2;
 
-/// Brackets around the keys of an object in a list under a key.
+/// Bracket depth of the keys of an object in a list under a key.
 const ITEM: usize = 3;
 
-/// Longest text that names something.
+/// Longest text that may be a name, in bytes.
 const NAME: usize = 64;
 
-/// What the objects of a beginning tell.
+/// Evidence from the objects at the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,
-    /// One that has begun may tell something when more of it has come.
+    /// An object has begun whose later keys may decide.
     Perhaps,
     Dialect(&'static str),
 }
 
-/// The dialect whose object begins in the text and stands alone in its lines or fence.
+/// Finds the dialect whose object begins in the text and stands alone on its lines or in its fence.
 pub(super) fn dialect_of(text: &str, extent: Extent) -> Told {
     let mut told = Told::Nothing;
     for found in objects(text, extent) {
@@ -55,21 +55,21 @@ fn rank(told: &Told) -> u8 {
     }
 }
 
-/// A JSON object, as far as it has arrived.
+/// A JSON object, possibly incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) keys: Vec<Key>,
-    /// Set where nothing but a fence stands before it in the reply.
+    /// Set if only a fence precedes the object in the reply.
     pub(super) first: bool,
     /// The list under its first key.
     pub(super) items: Option<Items>,
-    /// Whether nothing but white space stands before it on its line, or it stands in a fence.
+    /// Set if only white space precedes the object on its line, or a fence surrounds it.
     alone: bool,
-    /// Whether it stands in a fence.
+    /// Set if a fence surrounds the object.
     fenced: bool,
-    /// Whether a list is around it.
+    /// Set if the object is an item of a list.
     listed: bool,
-    /// The offset behind it, once it is complete.
+    /// Offset after the object, once it is complete.
     pub(super) end: Option<usize>,
 }
 
@@ -77,12 +77,12 @@ pub(super) struct Found {
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) value: Option<Shape>,
-    /// A text that may be a name, once it is complete.
+    /// A text value that may be a name, once it is complete.
     pub(super) text: Option<String>,
 }
 
 impl Found {
-    /// What it tells of a dialect.
+    /// Returns the evidence for one dialect.
     fn tells(&self, entry: &Entry, text: &str, extent: Extent) -> Told {
         let Opening { keys, listed, .. } = entry.opening;
         if keys.is_empty() || !self.alone || self.listed && !listed {
@@ -100,25 +100,25 @@ impl Found {
             return Told::Nothing;
         }
         let Some(end) = self.end else {
-            // The usual order tells it at once.
+            // Keys in the usual order decide at once.
             let first = self.keys.iter().zip(keys).take_while(|(key, needed)| needed.is(key)).count();
             let ordered = first >= LEAST && first == self.keys.len();
             let told = match extent {
                 Extent::Part if all || !foreign => Told::Perhaps,
                 Extent::Window | Extent::All if all || ordered => Told::Dialect(entry.name),
                 Extent::All if known >= LEAST && !foreign => Told::Dialect(entry.name),
-                // It may well be something else that has such keys: the next ones tell.
+                // Other objects may have such keys too: the next keys decide.
                 Extent::Window if !foreign && (known >= LEAST || key(&keys[0]).is_some()) => Told::Perhaps,
                 _ => Told::Nothing,
             };
-            // An example is known by what stands behind its fence.
+            // The text after the fence decides whether the object is an example.
             let waits = self.fenced && !self.first && extent != Extent::All;
             return if waits && told != Told::Nothing { Told::Perhaps } else { told };
         };
         let behind = text[end..].trim_start_matches([' ', '\t', '\r']);
         match behind.chars().next() {
             _ if !all => Told::Nothing,
-            // It may be an example in the text before it: what stands behind the fence tells.
+            // It may be an example in the text before it: the text after the fence decides.
             _ if self.fenced && !self.first && extent != Extent::All => Told::Perhaps,
             _ if self.fenced && !self.first && !ends_fence(&text[end..]) => Told::Nothing,
             Some(',') if extent == Extent::Part && behind[1..].trim().is_empty() => Told::Perhaps,
@@ -126,14 +126,14 @@ impl Found {
                 Told::Nothing
             }
             None if extent == Extent::Part && !self.listed => Told::Perhaps,
-            // A sentence goes on behind it.
+            // A sentence continues after the object.
             Some(c) if c.is_alphanumeric() || SENTENCE.contains(&c) => Told::Nothing,
             _ => Told::Dialect(entry.name),
         }
     }
 }
 
-/// Whether nothing stands behind the fence that is open at the beginning of a text.
+/// Returns whether nothing follows the fence that is open at the beginning of a text.
 fn ends_fence(text: &str) -> bool {
     let mut lines = text.split('\n');
     let closed =
@@ -141,17 +141,17 @@ fn ends_fence(text: &str) -> bool {
     !closed || lines.all(|line| line.trim().is_empty())
 }
 
-/// Signs with which a sentence goes on or ends behind an object.
+/// Characters that continue or end a sentence after an object.
 const SENTENCE: &[char] =
     &['.', ';', ':', ')', '?', '!', '(', '。', '，', '；', '：', '）', '？', '！', '、'];
 
 impl Needed {
-    /// Whether a key is it by its name.
+    /// Returns whether a key has one of the accepted names.
     pub(super) fn is(&self, key: &Key) -> bool {
         self.names.contains(&key.name.as_str())
     }
 
-    /// Whether nothing of a key contradicts it so far.
+    /// Returns whether nothing of a key contradicts the requirement so far.
     fn fits(&self, key: &Key) -> bool {
         key.value.is_none_or(|value| self.values.contains(&value))
             && match (self.named, &key.text) {
@@ -160,7 +160,7 @@ impl Needed {
             }
     }
 
-    /// Whether a key is what is needed.
+    /// Returns whether a key satisfies the requirement.
     fn holds(&self, key: &Key) -> bool {
         key.value.is_some() && self.fits(key) && (self.named.is_none() || key.text.is_some())
     }
@@ -168,14 +168,15 @@ impl Needed {
 
 fn objects(text: &str, extent: Extent) -> Vec<Found> {
     let (found, thinking) = read_objects(text, extent, false);
-    // Reasoning that is never closed: the object may stand in it.
+    // The object may be in reasoning that is never closed.
     if thinking && extent != Extent::Part && !found.iter().any(|found| found.alone) {
         return read_objects(text, extent, true).0;
     }
     found
 }
 
-/// The objects of a text, and whether it ends in reasoning; `unmarked` when marks of that are text.
+/// Reads the objects of a text, and returns whether it ends in reasoning; with `unmarked`, reasoning marks
+/// are text.
 fn read_objects(text: &str, extent: Extent, unmarked: bool) -> (Vec<Found>, bool) {
     let mut objects =
         Objects { text, found: Vec::new(), thinking: false, thought: 0, depth: 0, base: 1, naming: None };
@@ -194,12 +195,12 @@ struct Objects<'a> {
     text: &'a str,
     found: Vec<Found>,
     thinking: bool,
-    /// The offset behind the last mark that ended reasoning.
+    /// Offset after the last mark that ended reasoning.
     thought: usize,
-    /// Brackets that are open, and how many there are around the keys of the object.
+    /// Open brackets, and the number of them around the keys of the object.
     depth: usize,
     base: usize,
-    /// The text under way that may be a name.
+    /// Current text that may be a name.
     naming: Option<String>,
 }
 
@@ -257,7 +258,7 @@ impl JsonSink for Objects<'_> {
                     });
                 }
                 if self.base == 2 && self.depth == 1 {
-                    // Of a list the first object tells.
+                    // Only the first object of a list counts.
                     let end = self.text.len();
                     self.object(|found| found.end = Some(end));
                 }
@@ -302,14 +303,14 @@ impl JsonSink for Objects<'_> {
 }
 
 impl Objects<'_> {
-    /// Changes the object under way, if it has not ended.
+    /// Changes the current object, unless it has ended.
     fn object(&mut self, change: impl FnOnce(&mut Found)) {
         if let Some(found) = self.found.last_mut().filter(|found| found.end.is_none()) {
             change(found);
         }
     }
 
-    /// The value of the key under way, if this is one.
+    /// Records the shape of a value for the current key, if the value is its own.
     fn value(&mut self, shape: Shape) {
         if let Some(key) = self.key() {
             key.value.get_or_insert(shape);
@@ -319,7 +320,7 @@ impl Objects<'_> {
         }
     }
 
-    /// The key under way whose value stands here.
+    /// Returns the current key if a value here belongs to it.
     fn key(&mut self) -> Option<&mut Key> {
         if self.depth == self.base {
             return self.found.last_mut().and_then(|found| found.keys.last_mut());
@@ -328,12 +329,12 @@ impl Objects<'_> {
         self.items().filter(|_| here)?.keys.last_mut()?.last_mut()
     }
 
-    /// The list under the first key of the object, while it goes on.
+    /// Returns the list under the first key of the object, while it is open.
     fn items(&mut self) -> Option<&mut Items> {
         self.found.last_mut().and_then(|found| found.items.as_mut()).filter(|items| items.open)
     }
 
-    /// Changes that list, if an item of it stands here.
+    /// Changes that list, if the current value is an item of it.
     fn item(&mut self, change: impl FnOnce(&mut Items)) {
         if self.depth + 1 == ITEM
             && self.base == 1
@@ -344,7 +345,8 @@ impl Objects<'_> {
     }
 }
 
-/// Whether the fence that is open at the end of a text is one for JSON: of other languages it is code.
+/// Returns whether the fence open at the end of a text is for JSON; content in other languages is code
+///
 fn is_data(before: &str) -> bool {
     let opened = before.rsplit('\n').find_map(|line| Fence::of(line.trim_start()));
     opened.is_none_or(|(_, info)| {

@@ -1,4 +1,4 @@
-//! Tags and marks of reasoning at the beginning of a reply.
+//! Tags and reasoning marks at the beginning of a reply.
 
 use super::evidence::{Candidate, Evidence};
 use super::{Begin, Extent, HEAD, Seen, Verdict, When, document};
@@ -9,7 +9,7 @@ use crate::lex::marks::{self, Effect, Kind, Mark, Open};
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 
-/// What the tags tell.
+/// Decides from the tags of a text.
 pub(super) fn markup(text: &str, extent: Extent) -> Seen {
     let mut lexer = Markup::new(MARKER, 1 << 10).with_reasoning();
     let mut tags =
@@ -19,7 +19,7 @@ pub(super) fn markup(text: &str, extent: Extent) -> Seen {
         lexer.finish(&mut |token, at| tags.next(token, at.get().offset));
     }
     let mut waits = tags.waits;
-    // Between prose it is a template in a text about it: what stands behind its end tells.
+    // Between prose it is a template in a text about it: the text after its end decides.
     let quoted = tags.introduced && tags.prose_behind;
     let doubtful = tags.introduced && extent != Extent::All;
     if tags.verdict.is_none() {
@@ -51,8 +51,8 @@ pub(super) fn markup(text: &str, extent: Extent) -> Seen {
     Seen { verdict, closed: tags.just_closed || waits, waits }
 }
 
-/// The dialect that a tag tells, and where. Names are written in small letters or, by models that shout, in large ones:
-/// `<Final>` is a component (R-91).
+/// Finds the dialect that a tag identifies, and the position it needs. Names are all lower case or, from
+/// models that shout, all upper case: `<Final>` is a component (R-91).
 fn told_by(name: &str) -> Option<(&'static str, &'static Begin)> {
     let large = name.chars().any(char::is_uppercase);
     if large && name.chars().any(char::is_lowercase) {
@@ -64,82 +64,87 @@ fn told_by(name: &str) -> Option<(&'static str, &'static Begin)> {
     })
 }
 
-/// The dialect whose structure begins with `<thinking>`.
+/// Returns the dialect whose structure begins with `<thinking>`.
 fn structure() -> Option<&'static str> {
     let begins = |entry: &&Entry| entry.opening.tags.iter().any(|begin| begin.when == When::InThinking);
     DIALECTS.iter().find(begins).map(|entry| entry.name)
 }
 
-/// Elements that need no end.
+/// Elements that need no closing tag.
 const VOID: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
 
-/// Tags that are looked at for what they tell: one of the first does.
+/// Most tags that are kept as candidates; a structure shows in one of the first.
 const CANDIDATES: usize = 64;
 
-/// Columns that make code of a line.
+/// Columns of indentation that make a line code.
 const INDENT: usize = 4;
 
-/// What a document of XML begins with.
+/// Beginnings of an XML document, in lower case.
 const XML: &[&str] = &["<?xml", "<!doctype"];
 
-/// What the tags of a beginning tell so far.
+/// Evidence from the tags read so far.
 #[derive(Default)]
 struct Tags<'a> {
-    /// The text that is looked at, and whether it is all of the reply.
+    /// The text under examination, and whether it is all of the reply.
     all: &'a str,
     whole: bool,
     verdict: Option<Verdict>,
-    /// Whether text behind reasoning makes the reply plain, unless a tag tells a dialect.
+    /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
     plain: bool,
-    /// The first of the text so far.
+    /// The first bytes of the text so far, at most [`HEAD`].
     before: String,
-    /// Tags that may tell the dialect, and whether more must come to know what one is.
+    /// Tags that may decide the dialect, and whether one of them needs more text.
     candidates: Vec<Candidate>,
     waits: bool,
-    /// Whether prose has come: text that is neither reasoning nor the word of a role or the line of a fence.
+    /// Set once prose was read: text that is neither reasoning, nor a role word, nor a fence line.
     prose: bool,
-    /// Reasoning that is open.
+    /// Open reasoning.
     open: Option<Open>,
-    /// Whether `<thinking>` has come alone in its line, whether behind nothing but reasoning, and whether text follows it. In a fence
-    /// with prose before it, it is an example.
+    /// Set once a `<thinking>` was read that stands alone on its line and may begin a structure.
     began: bool,
+    /// Set if a `<thinking>` is in a fence with prose before it.
     example: bool,
-    /// True where prose stands before it.
+    /// Set if prose precedes the `<thinking>`.
     introduced: bool,
-    /// True once an answer has ended, and once prose has come behind its end.
+    /// Set once an answer has ended, and once prose was read after its end.
     answered: bool,
     prose_behind: bool,
-    /// Whether `</thinking>` has come behind it.
+    /// Set once a `</thinking>` was read after the `<thinking>`.
     shut: bool,
+    /// Set if only reasoning precedes the `<thinking>`.
     thinking: bool,
+    /// Set once text was read after the `<thinking>`.
     filled: bool,
-    /// Whether a `<thinking>` in a sentence of a draft came last, which a phase makes the end of the draft (T-016).
+    /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
+    /// (T-016).
     nested: bool,
-    /// Whether a `<final>` in a sentence of thinking has come, and has ended: the answer, if no other one comes (R-06).
+    /// Set once a `<final>` was read in a sentence of thinking, and once it has ended: it is the answer if no
+    /// other one follows (R-06).
     mentioned: bool,
     ended: bool,
-    /// Whether nothing but reasoning has come.
+    /// Set as long as only reasoning was read.
     led: bool,
-    /// Whether reasoning has closed, and whether that came last.
+    /// Set once reasoning has closed, and while that is the last token.
     closed: bool,
     just_closed: bool,
-    /// Whether `</thinking>` closed it in the middle of a line: with text behind it that is only a mention (R-75).
+    /// Set if a `</thinking>` in the middle of a line closed it: text on the same line makes that a mention
+    /// (R-75).
     inline: bool,
-    /// Whether no text stands before this place on its line: a tag in a sentence is a mention (R-74).
+    /// Set if no text precedes the current offset on its line: a tag in a sentence is a mention (R-74).
     alone: bool,
-    /// Whether a code span opens directly before this place: what it quotes begins nothing.
+    /// Set if a code span opens right before the current offset: a quoted tag begins nothing.
     quoted: bool,
-    /// The fence that is open, and whether a structure may stand in it.
+    /// The open fence.
     fence: Option<Fenced>,
-    /// Elements of another vocabulary that are open (R-91).
+    /// Open elements of another vocabulary (R-91).
     around: Vec<String>,
 }
 
-/// A fence.
+/// A code fence.
 #[derive(Clone, Copy)]
 struct Fenced {
     fence: Fence,
-    /// Whether a structure may stand in it, and whether it is one for another vocabulary too.
+    /// Set if a structure may be in the fence, and if the fence is also used for another vocabulary.
     may: bool,
     foreign: bool,
 }
@@ -164,17 +169,18 @@ impl Tags<'_> {
             Token::Text(text) if is_blank(text) => self.alone |= text.contains('\n'),
             Token::Mark(_) => {}
             Token::Text(text) => self.text(text),
-            // One that is left open hides nothing.
+            // An unclosed comment hides nothing.
             Token::CommentOpen | Token::CommentClose | Token::CommentEnd(_) => self.text(token.raw()),
         }
     }
 
-    /// Whether a structure may stand here: not in code of another language, within other elements, or in a document.
+    /// Returns whether a structure may begin here: not in code of another language, within other elements, or
+    /// in a document.
     fn may_stand(&self) -> bool {
         self.fence.is_none_or(|fence| fence.may) && self.around.is_empty() && !document(&self.before)
     }
 
-    /// Whether a tag at this place stands in code that is indented, behind prose, or in a document of XML.
+    /// Returns whether a tag at this offset is in indented code after prose, or in an XML document.
     fn is_code(&self, at: usize) -> bool {
         let before = &self.all[..at];
         let line = before.rfind('\n').map_or(0, |line| line + 1);
@@ -184,7 +190,7 @@ impl Tags<'_> {
         self.prose && indent >= INDENT && apart || XML.iter().any(|start| head.contains(start))
     }
 
-    /// A tag, and the offset behind it.
+    /// Handles a tag that ends at offset `behind`.
     fn tag(&mut self, tag: &Tag<'_>, behind: usize) {
         let name = tag.name.to_ascii_lowercase();
         let opening = tag.kind == TagKind::Open;
@@ -235,7 +241,7 @@ impl Tags<'_> {
                 self.begin();
                 self.thinking |= self.led;
             }
-            // It ends a draft that is not closed, if a phase follows (T-016).
+            // It ends an unclosed draft, if a phase follows (T-016).
             ("thinking", true) if in_draft && self.alone && bare => {
                 self.begin();
                 self.thinking = true;
@@ -251,14 +257,15 @@ impl Tags<'_> {
         }
     }
 
-    /// `<thinking>` begins.
+    /// Records a `<thinking>`.
     fn begin(&mut self) {
         self.began |= self.may_stand();
         self.introduced |= self.prose;
         self.example |= self.fence.is_some() && self.prose;
     }
 
-    /// Whether a tag that opens reasoning is a word of a sentence, or of a text about it that goes on in the next line.
+    /// Returns whether a tag that opens reasoning is a word of a sentence, or of a text about it that
+    /// continues on the next line.
     fn is_word(&mut self, name: &str, behind: usize) -> bool {
         if self.open.is_some() || marks::of_tag(name, false).is_none() {
             return false;
@@ -272,7 +279,7 @@ impl Tags<'_> {
         word
     }
 
-    /// A tag that belongs to nothing known.
+    /// Handles a tag of no known vocabulary.
     fn other(&mut self, name: String, opening: bool) {
         if !opening {
             if let Some(at) = self.around.iter().rposition(|open| *open == name) {
@@ -287,7 +294,7 @@ impl Tags<'_> {
         }
     }
 
-    /// A mark of reasoning.
+    /// Handles a reasoning mark.
     fn mark(&mut self, mark: Mark) {
         let Some(open) = &mut self.open else {
             if mark.kind == Kind::Open && self.led && !self.thinking {
@@ -312,8 +319,8 @@ impl Tags<'_> {
         self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
         (self.just_closed, self.nested) = (false, false);
         self.filled |= self.began;
-        // Something other than a phase after a leading `<thinking>`: what follows its end will tell whether it is plain
-        // reasoning or ThinkingML without phases.
+        // Something other than a phase after a leading `<thinking>`: the text after its end decides whether
+        // it is plain reasoning or ThinkingML without phases.
         if self.thinking && self.led && self.open.is_none() && !self.closed {
             self.open = Some(Open::new(marks::THINKING));
         } else if self.closed && self.open.is_none() && !may_begin(text) {
@@ -323,7 +330,7 @@ impl Tags<'_> {
         }
     }
 
-    /// Fences that open and close in a text, and whether prose stands in it.
+    /// Tracks fences that open and close in a text, and whether it contains prose.
     fn fences(&mut self, text: &str, within: bool) {
         let start = usize::from(!self.alone);
         for (at, line) in text.split('\n').enumerate() {
@@ -354,14 +361,14 @@ impl Tags<'_> {
     }
 }
 
-/// Languages of fences that a structure of tags may stand in.
+/// Fence languages in which a structure of tags may appear.
 const LANGUAGES: &[&str] =
     &["", "xml", "html", "text", "txt", "plaintext", "markdown", "md", "thinkingml", "filament"];
 
-/// Those of them for vocabularies that have the same tags: what stands alone in them is an example.
+/// Those of them for vocabularies with the same tags: a structure alone in such a fence is an example.
 const FOREIGN: &[&str] = &["html"];
 
-/// Whether text after the reasoning may begin a fence or JSON.
+/// Returns whether text after the reasoning may begin a fence or JSON.
 fn may_begin(text: &str) -> bool {
     matches!(text.trim_start().chars().next(), Some('`' | '~' | '{' | '｛' | '['))
 }

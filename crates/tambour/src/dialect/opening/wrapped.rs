@@ -1,29 +1,31 @@
-//! A list of objects under the only key of an object that is the whole reply, as services write lists that have to be an object.
+//! A list of objects under the only key of an object that is the whole reply, as services write lists that
+//! must be objects.
 
 use super::objects::{Found, Key, Told};
 use super::{Extent, Needed, Wrapped};
 use crate::dialect::Entry;
 use crate::lex::fence::Fence;
 
-/// The list under way, or what came of it.
+/// The current list, or the finished one.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    /// The keys of each object in it.
+    /// Keys of each object in the list.
     pub(super) keys: Vec<Vec<Key>>,
-    /// Set while the list, and its last object, go on.
+    /// Set while the list is open.
     pub(super) open: bool,
+    /// Set while its last object is open.
     pub(super) inside: bool,
-    /// Set where the list holds something else.
+    /// Set if the list holds anything but objects.
     pub(super) others: bool,
 }
 
 impl Items {
-    /// A list begins.
+    /// Starts a list.
     pub(super) fn begin() -> Items {
         Items { open: true, ..Items::default() }
     }
 
-    /// The names of the objects that are complete, if all have one.
+    /// Returns the names of the complete objects, if all have one.
     fn names(&self, needed: &Needed) -> Option<Vec<&str>> {
         let complete = self.keys.len() - usize::from(self.inside);
         let name = |keys: &Vec<Key>| keys.iter().position(|key| needed.is(key));
@@ -31,7 +33,8 @@ impl Items {
     }
 }
 
-/// Verdict of an object on a dialect whose objects may stand in a list under this key; `None`: it is no such object.
+/// Returns the evidence of an object for a dialect whose objects may be listed under this key; `None` if it
+/// has no such key.
 pub(super) fn tells(found: &Found, entry: &Entry, text: &str, extent: Extent) -> Option<Told> {
     let Wrapped { names, item, whole } = entry.opening.wrapped?;
     let key = found.keys.first().filter(|key| names.contains(&key.name.as_str()))?;
@@ -46,23 +49,23 @@ pub(super) fn tells(found: &Found, entry: &Entry, text: &str, extent: Extent) ->
         return Some(Told::Nothing);
     };
     Some(match found.end {
-        // What is not complete is none.
+        // An incomplete object is no evidence.
         None if extent == Extent::All => Told::Nothing,
         None => Told::Perhaps,
         Some(end) if !whole(&named) || !ends(&text[end..]) => Told::Nothing,
         Some(_) if extent == Extent::All => Told::Dialect(entry.name),
-        // More may follow.
+        // More text may follow.
         Some(_) => Told::Perhaps,
     })
 }
 
-/// Checks that nothing but white space and the line of a fence stands in front of the object.
+/// Returns whether only white space and a fence line precede the object.
 pub(super) fn begins(before: &str) -> bool {
     let before = before.trim();
     before.is_empty() || Fence::of(before).is_some()
 }
 
-/// The same behind it.
+/// Returns whether only white space and a closing fence follow the object.
 fn ends(behind: &str) -> bool {
     let behind = behind.trim();
     behind.is_empty() || behind.bytes().all(|byte| matches!(byte, b'`' | b'~'))

@@ -1,9 +1,9 @@
-//! The answer on its way out: what stands in code is text, marks of reasoning elsewhere are taken out.
+//! Emission of the answer: code stays text, and reasoning marks elsewhere are removed.
 //!
-//! A mark behind an open backtick waits for the end of the span, with the text behind it. If it turns out to be no code, the
-//! text is read again, as if the mark had come only now: what follows reasoning is Markdown of the answer as if there
-//! were none in between. Where something is taken out its neighbours make no new markup, so that the answer, written
-//! down and read again, is the same.
+//! A mark after an open backtick is held until the span ends, together with the text after it. If it turns
+//! out not to be code, the text is read again from the mark on: text after reasoning is Markdown of the
+//! answer as if the reasoning were not there. Neighbours of removed text form no new markup, so that the
+//! answer, written and read again, stays the same.
 
 mod begin;
 mod wait;
@@ -27,45 +27,46 @@ use crate::options::Options;
 use crate::span::Place;
 use wait::Waiting;
 
+/// Emits the answer.
 pub(super) struct Answer {
     code: Code,
     comment: Comment,
     late: Late,
-    /// What the answer begins with, as long as it may be the failure marker.
+    /// Beginning of the answer, as long as it may be the failure marker.
     lead: Option<Lead>,
-    /// Unfinished markup directly before this place, and where it starts.
+    /// Unfinished markup right before the current place, and its start.
     tail: String,
     tail_at: Place,
     hold: Option<Waiting>,
-    /// Whether marks behind an open backtick are no code, since that was found out before.
+    /// Set if marks after an open backtick are known not to be code.
     decided: bool,
-    /// The last byte that went out, and whether something was taken out since.
+    /// Last emitted byte, and whether something was removed after it.
     last: u8,
     cut: bool,
     sent: bool,
-    /// Whether nothing but white space stands before this place on its line.
+    /// Set if only white space precedes the current place on its line.
     begins: bool,
-    /// What the text so far is, where somebody asks ([`Answer::follow`]).
+    /// Prose of the text so far, if it is tracked ([`Answer::follow`]).
     prose: Option<Prose>,
-    /// A `<thinking>` stayed, since a structure begins with it: its end stays too.
+    /// Set once a `<thinking>` was kept, because a structure begins with it: its closing tag is kept too.
     structure: bool,
-    /// Set while the written form of a call goes out, in which nothing is Markdown.
+    /// Set while the written form of a call is emitted, which is not Markdown.
     is_form: bool,
-    /// Elements of HTML that quote.
+    /// HTML elements that quote.
     quoting: Quoting,
-    /// Most bytes of unfinished markup, and of a line with a mark in an open code span.
+    /// Longest unfinished markup, and longest line with a mark in an open code span, in bytes.
     tag: usize,
     line: usize,
 }
 
-/// A mark that is taken out of the answer.
+/// A mark removed from the answer.
 pub(super) struct Fate {
     pub(super) found: Candidate,
     pub(super) raw: String,
     pub(super) at: Place,
-    /// What has come behind it, which is to be read again.
+    /// Text after it, to be read again.
     pub(super) behind: String,
-    /// Whether marks in that behind open backticks are no code.
+    /// Set if marks after open backticks in that text are not code.
     pub(super) decided: bool,
 }
 
@@ -93,17 +94,17 @@ impl Answer {
         }
     }
 
-    /// Whether text has been sent.
+    /// Returns whether non-blank text was emitted.
     pub(super) fn is_sent(&self) -> bool {
         self.sent
     }
 
-    /// Whether a blank of its line stands directly before what comes next.
+    /// Returns whether a blank on the same line directly precedes the current place.
     pub(super) fn is_apart(&self) -> bool {
         self.last == b' ' && self.sent && self.tail.is_empty() && self.lead.is_none()
     }
 
-    /// Whether nothing but white space came.
+    /// Returns whether only white space was read.
     pub(super) fn is_blank(&self) -> bool {
         self.lead.as_ref().is_some_and(Lead::is_blank)
     }
@@ -113,7 +114,8 @@ impl Answer {
         lead + self.tail.len() + self.hold.as_ref().map_or(0, |hold| hold.text.len())
     }
 
-    /// Whether what comes next stands in text, and not in code, or behind a backtick that is open on its line.
+    /// Returns whether the current place is in text: not in code, and not after a backtick that is open on
+    /// its line.
     pub(super) fn admits(&self) -> bool {
         if self.hold.is_some() || self.comment.is_open() || self.quoting.is_open() {
             return false;
@@ -127,17 +129,17 @@ impl Answer {
         code.inside() == Inside::Text
     }
 
-    /// Follows the prose of the answer from here on.
+    /// Tracks the prose of the answer from here on.
     pub(super) fn follow(&mut self) {
         self.prose = Some(Prose::default());
     }
 
-    /// The prose so far.
+    /// Returns the prose so far, if it is tracked.
     pub(super) fn prose(&mut self) -> Option<&mut Prose> {
         self.prose.as_mut()
     }
 
-    /// The line that what comes next stands in.
+    /// Returns the line at the current place.
     pub(super) fn line(&self) -> Line {
         let mut line = self.prose.as_ref().map(Prose::line).unwrap_or_default();
         if let Some(lead) = &self.lead {
@@ -147,7 +149,7 @@ impl Answer {
         line
     }
 
-    /// What is not its text stands here: nothing goes on across it.
+    /// Flushes at a boundary that no markup may span.
     pub(super) fn break_off(&mut self, out: &mut dyn Output) {
         if !self.is_blank() {
             self.end_lead(out);
@@ -157,30 +159,30 @@ impl Answer {
         self.cut = self.sent;
     }
 
-    /// Sets whether marks behind open backticks are no code; returns what it was.
+    /// Sets whether marks after open backticks are not code; returns the previous value.
     pub(super) fn decided(&mut self, decided: bool) -> bool {
         std::mem::replace(&mut self.decided, decided)
     }
 
-    /// Whether text goes out with nothing to think of.
+    /// Returns whether text can be emitted at once.
     #[inline]
     pub(super) fn passes(&self, text: &str) -> bool {
         !matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2)) && self.goes_on()
     }
 
-    /// Whether text in which no markup begins does.
+    /// Returns whether text without any markup can be emitted at once.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
         !self.cut && self.lead.is_none() && self.hold.is_none() && self.tail.is_empty()
     }
 
-    /// Text of the answer that goes out.
+    /// Emits text of the answer.
     #[inline]
     pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         self.pass(text, None, at, out);
     }
 
-    /// The same, where its signs may be known.
+    /// Like [`text`](Answer::text), with the signs of the text if they are known.
     #[inline]
     pub(super) fn pass(
         &mut self,
@@ -201,7 +203,8 @@ impl Answer {
         self.send_with(text, markdown, signs, at, out);
     }
 
-    /// The part of a text that is Markdown: what stands behind a comment that is open, and nothing of a call's form.
+    /// Returns the part of a text that is Markdown: the part after an open comment, and nothing of a call's
+    /// form.
     #[inline]
     fn markdown<'t>(&mut self, text: &'t str) -> &'t str {
         if self.is_form {
@@ -245,7 +248,7 @@ impl Answer {
         out.intent(Intent::FinalText(text));
     }
 
-    /// Says whether what comes is the written form of a call, in which nothing is Markdown.
+    /// Sets whether the following text is the written form of a call, which is not Markdown.
     pub(super) fn set_form(&mut self, is_form: bool, out: &mut dyn Output) {
         if is_form {
             self.end_lead(out);
@@ -255,7 +258,7 @@ impl Answer {
         self.is_form = is_form;
     }
 
-    /// The next token of the answer. Gives a mark that is taken out.
+    /// Handles the next token of the answer. Returns a mark that is removed.
     pub(super) fn token(
         &mut self,
         token: &Token<'_>,
@@ -306,23 +309,23 @@ impl Answer {
         }
     }
 
-    /// Whether text goes on with a mark that has begun directly before it.
+    /// Returns whether text continues a mark that has begun right before it.
     fn continues(&self, text: &str) -> bool {
         let short = !self.tail.is_empty() && self.tail.len() + text.len() <= marks::LONGEST;
         short && marks::at([&self.tail, text].concat().as_bytes()) == Seen::Part
     }
 
-    /// Whether a mark counts where it stands, code aside.
+    /// Returns whether a mark counts at its place, apart from code.
     fn counts(&self, found: Candidate) -> bool {
         let Candidate { mark, .. } = found;
         let of_structure = self.structure && mark.is_thinking() && mark.kind == Kind::Close;
         !self.comment.is_open() && mark.kind != Kind::CloseOwn && !of_structure
     }
 
-    /// Markup that stays as it is.
+    /// Emits markup unchanged.
     fn markup(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         if self.code.inside() == Inside::Fence && matches!(token, Token::Tag(_) | Token::CommentOpen) {
-            // Its line may not be in the fence any more.
+            // Its line may be outside the fence now.
             self.code.boundary();
         }
         let outside = self.code.inside() == Inside::Text;
@@ -340,7 +343,7 @@ impl Answer {
         }
     }
 
-    /// A `<thinking>` that begins a structure stays as it is.
+    /// Emits a `<thinking>` that begins a structure unchanged.
     pub(super) fn keep_thinking(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         self.structure = true;
         self.cut = false;
@@ -350,10 +353,10 @@ impl Answer {
         self.text(raw, || at, out);
     }
 
-    /// A mark, with nothing waiting before it.
+    /// Handles a mark while no other mark is held.
     fn mark(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> Option<Fate> {
         if self.tail.contains(['`', '\n']) {
-            // Only in quoted attributes: too odd to be taken apart.
+            // Only in quoted attributes: too rare to be worth splitting.
             self.end_tail(out);
             self.keep(raw, at, out);
             return None;
@@ -386,21 +389,21 @@ impl Answer {
         }
     }
 
-    /// A mark in code.
+    /// Emits a mark that is code.
     fn keep(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         self.code.boundary();
         self.line_break(raw);
         self.send(raw, raw, || at, out);
     }
 
-    /// A mark's own line breaks count, its backticks do not.
+    /// Tracks the line breaks of a mark; its backticks do not count.
     fn line_break(&mut self, raw: &str) {
         if raw.contains('\n') {
             self.code.text("\n", false);
         }
     }
 
-    /// Takes a mark out of the answer.
+    /// Removes a mark from the answer.
     fn take_out(
         &mut self,
         found: Candidate,
@@ -422,7 +425,7 @@ impl Answer {
         Fate { found, raw: raw.to_owned(), at, behind, decided: self.decided }
     }
 
-    /// The end of the reply: what waits is decided. Gives a mark that is taken out after all.
+    /// Ends the reply and decides on held text. Returns a mark that is removed after all.
     pub(super) fn end(&mut self, out: &mut dyn Output) -> Option<Fate> {
         if let Some(hold) = &self.hold {
             let runs = hold.runs;
@@ -438,7 +441,7 @@ impl Answer {
         None
     }
 
-    /// Unfinished markup is text.
+    /// Emits unfinished markup as text.
     fn end_tail(&mut self, out: &mut dyn Output) {
         if !self.tail.is_empty() {
             let (tail, tail_at) = (std::mem::take(&mut self.tail), self.tail_at);
@@ -447,11 +450,11 @@ impl Answer {
     }
 }
 
-/// Whether a text token is markup that came to no end, and could go on behind what is taken out next.
+/// Returns whether a text token is unfinished markup that could continue after removed text.
 fn is_unfinished(text: &str) -> bool {
-    // What else follows a `<` makes it a sign of its own.
+    // Any other character after a `<` makes it a plain sign.
     let begins = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
-    // Text behind a tag that failed may have come with it.
+    // The token may contain text after a tag that failed.
     let open = || {
         let mut lexer = Markup::new("", usize::MAX);
         lexer.push(text, &mut |_, _| {});

@@ -1,4 +1,5 @@
-//! A mark that closes nothing and may be a word of a sentence, such as the model that writes `</think>` twice: what follows tells.
+//! A mark that closes nothing and may be a word of a sentence, as when a model writes `</think>` twice: the
+//! text after it decides.
 
 use super::parse::{Candidate, Reader};
 use crate::dialect::Output;
@@ -6,7 +7,8 @@ use crate::lex::about;
 use crate::lex::markup::Token;
 use crate::span::Place;
 
-/// A mark that closes nothing, behind a blank in the answer: what follows tells whether a sentence goes on.
+/// A mark that closes nothing, after a blank in the answer: the text after it tells whether a sentence
+/// continues.
 pub(super) struct Closing {
     found: Candidate,
     raw: String,
@@ -25,7 +27,7 @@ impl Closing {
 }
 
 impl Reader {
-    /// A token behind a mark that closes nothing and may be a word of a sentence. Whether it is used up.
+    /// Handles a token after such a mark; returns whether the token is consumed.
     pub(super) fn behind_closing(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some(mut closing) = self.closing.take() else { return false };
         let Token::Text(text) = token else {
@@ -43,11 +45,11 @@ impl Reader {
         true
     }
 
-    /// It is known what such a mark is.
+    /// Decides such a mark: a `word` is text.
     fn closes(&mut self, closing: Closing, word: bool, out: &mut dyn Output) {
         let Closing { found, raw, at, behind } = closing;
         if word {
-            // What may act before it does not all the same.
+            // Even so, actions before it are not carried out.
             self.unopened = Some(at.offset);
             self.answer_text(&raw, at, out);
         } else {
@@ -60,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// The reply ends behind such a mark.
+    /// Ends the reply after such a mark.
     pub(super) fn finish_closing(&mut self, out: &mut dyn Output) {
         if let Some(closing) = self.closing.take() {
             self.closes(closing, false, out);

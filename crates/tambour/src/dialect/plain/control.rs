@@ -1,5 +1,5 @@
-//! Marks of templates that end a message, or begin one that is no reasoning: they are no text of the answer where they stand
-//! between messages or at the end of the reply.
+//! Template marks that end a message, or begin one that is not reasoning: between messages and at the end of
+//! the reply they are not text of the answer.
 
 use super::parse::{Candidate, Part, Reader};
 use super::rules;
@@ -10,14 +10,14 @@ use crate::lex::markup::Token;
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Most bytes of such marks and the white space around them.
+/// Most bytes of such marks, with the white space around them.
 const MOST: usize = 1023;
 
 /// Marks that end a message, unless text follows them.
 pub(super) struct Ends {
     raw: String,
     at: Place,
-    /// Bytes up to the end of the last mark.
+    /// Length up to the end of the last mark.
     marks: usize,
 }
 
@@ -28,9 +28,9 @@ impl Ends {
 }
 
 impl Reader {
-    /// A mark of a template in the answer. Whether it is used up.
+    /// Handles a template mark in the answer; returns whether it is consumed.
     pub(super) fn control(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> bool {
-        // What ends any message of Harmony ends the last one too.
+        // The mark that ends any message of Harmony ends the last one too.
         let stop = found.mark.kind == Kind::Stop || found.mark == HARMONY.as_own();
         let header = is_header(found.mark);
         if !(stop || header)
@@ -51,7 +51,7 @@ impl Reader {
         true
     }
 
-    /// A token behind marks that end a message. Whether it is used up.
+    /// Handles a token after marks that end a message; returns whether the token is consumed.
     pub(super) fn behind_ends(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let Some(mut ends) = self.ends.take() else { return false };
         let raw = token.raw();
@@ -84,7 +84,7 @@ impl Reader {
         true
     }
 
-    /// The next message of the answer begins: a paragraph of its own.
+    /// Begins the next message of the answer, as a paragraph of its own.
     pub(super) fn next_message(&mut self, at: Place, out: &mut dyn Output) {
         self.answer.break_off(out);
         if self.part == Part::Answer && self.answer.is_sent() && !self.answer.ends_line() {
@@ -92,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// The reply ends behind such marks.
+    /// Ends the reply after such marks.
     pub(super) fn finish_ends(&mut self, out: &mut dyn Output) {
         if let Some(ends) = self.ends.take() {
             left_out(&ends.raw[..ends.marks], ends.at, out);
@@ -100,12 +100,12 @@ impl Reader {
     }
 }
 
-/// Whether a mark begins a message that is no reasoning.
+/// Returns whether a mark begins a message that is not reasoning.
 fn is_header(mark: Mark) -> bool {
     mark.kind == Kind::Header || mark == HARMONY.as_closing()
 }
 
-/// Reports marks that are no text.
+/// Reports template marks that are left out.
 pub(super) fn left_out(raw: &str, at: Place, out: &mut dyn Output) {
     let message = format!("`{}` belongs to the template of the model", raw.trim_end());
     out.report(Report::new(rules::CONTROL_MARK, at, at.offset + raw.len(), message).repaired("left out"));

@@ -1,5 +1,5 @@
-//! Reasoning of which its end must come before it is known to be any: a mark behind the beginning of the answer, and what
-//! follows the first end of reasoning in which another one has begun.
+//! Reasoning that counts only once its end has arrived: a mark after the beginning of the answer, and
+//! the text after the first end of reasoning that contains another one.
 
 use super::answer::Answer;
 use super::lexer;
@@ -14,34 +14,35 @@ use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// What waits for its end.
+/// Reasoning held until its end.
 pub(super) struct Held {
-    /// The mark that began it, and where it stands; `None` for leading reasoning, of which all up to its first end is sent.
+    /// The opening mark and its place; `None` for leading reasoning, whose text up to its first end was
+    /// emitted.
     begun: Option<(Candidate, String, Place)>,
     open: Open,
-    /// What has come behind the mark, or from the first end on.
+    /// Text after the mark, or from the first end on, and its start.
     text: String,
     at: Place,
-    /// How often its own mark has begun again and not ended.
+    /// Openings of the same mark inside the reasoning.
     pub(super) nested: Nested,
-    /// The last end so far: where it stands in the text, and its length.
+    /// Index and length of the last end so far.
     last: Option<(usize, usize)>,
-    /// Set for a sentence about the mark, once an end has come in it.
+    /// Set once an end was read in a sentence about the mark.
     about: bool,
 }
 
-/// Reasoning within reasoning.
+/// Reasoning nested in reasoning of the same mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nested {
     open: usize,
-    /// One of them stood at the start of its line.
+    /// Set once a nested opening was at the start of a line.
     proper: bool,
-    /// Whether text stands before this place on its line.
+    /// Set if text precedes the current place on its line.
     within: bool,
 }
 
 impl Nested {
-    /// Text of the reasoning, which may hold a line break or does not.
+    /// Tracks text of the reasoning; `may_break` is `false` if it has no line break.
     #[inline]
     pub(super) fn text(&mut self, text: &str, may_break: bool) {
         if self.within && !may_break {
@@ -51,43 +52,43 @@ impl Nested {
         self.within = line.is_none() && self.within || !is_blank(&text[line.unwrap_or(0)..]);
     }
 
-    /// The mark that opened the reasoning begins again.
+    /// Records another opening of the same mark.
     pub(super) fn begins(&mut self) {
         self.open += 1;
         self.proper |= !self.within;
     }
 
-    /// One of them ends; `false` when none is open.
+    /// Records the end of a nested opening; returns `false` if none is open.
     fn ends(&mut self) -> bool {
         let open = self.open > 0;
         self.open -= usize::from(open);
         open
     }
 
-    /// Whether none is open.
+    /// Returns whether no nested opening is open.
     pub(super) fn is_none(self) -> bool {
         self.open == 0
     }
 }
 
-/// A mark of reasoning that was read as text.
+/// A reasoning mark that was read as text.
 pub(super) struct Mention {
     pub(super) open: Open,
-    /// How many places were watched before it, if somebody watches any.
+    /// Number of places watched before it, if places are watched.
     pub(super) watched: usize,
-    /// It is an element around others: marks in it are text too.
+    /// Set if it is an element around others: marks in it are text too.
     pub(super) element: bool,
 }
 
 impl Mention {
-    /// A mark that was read as text just now.
+    /// Creates the mention of a mark that was just read as text.
     pub(super) fn new(mark: Mark, element: bool, answer: &mut Answer) -> Mention {
         Mention { open: Open::new(mark), watched: answer.prose().map_or(0, |prose| prose.watched()), element }
     }
 }
 
 impl Held {
-    /// A mark behind the beginning of the answer.
+    /// Holds reasoning that a mark opens after the beginning of the answer.
     pub(super) fn new(found: Candidate, raw: &str, at: Place) -> Held {
         Held {
             begun: Some((found, raw.to_owned(), at)),
@@ -100,7 +101,7 @@ impl Held {
         }
     }
 
-    /// Leading reasoning in which another one has begun: the first end.
+    /// Holds the text after the first end of leading reasoning that contains another one.
     pub(super) fn behind_end(open: Open, nested: Nested, raw: &str, at: Place) -> Held {
         let mut nested = nested;
         nested.ends();
@@ -111,13 +112,15 @@ impl Held {
         self.text.len() + self.begun.as_ref().map_or(0, |(_, raw, _)| raw.len())
     }
 
-    /// Whether the mark is a word of a sentence that goes on behind the end. `None` where it is no such sentence, or not known yet.
+    /// Returns whether the mark is a word of a sentence that continues after the end; `None` if there is no
+    /// such sentence, or it is not known yet.
     fn is_word(&self) -> Option<bool> {
         let (at, len) = self.last.filter(|_| self.about)?;
         about::ends(&self.text[..at], &self.text[at + len..], false)
     }
 
-    /// Whether what follows the last end shows that the reasoning was over there: a line ends, and no mark inside began one.
+    /// Returns whether the text after the last end shows that the reasoning was over there: a line ends, and
+    /// no nested mark began one.
     fn is_over(&self) -> bool {
         let behind = self.last.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
         !self.nested.proper && behind.is_some_and(|behind| behind.starts_with(['\n', '\r']))
@@ -125,13 +128,13 @@ impl Held {
 }
 
 impl Reader {
-    /// A token while reasoning waits for its end. Whether it is used up.
+    /// Handles a token while reasoning is held; returns whether the token is consumed.
     pub(super) fn hold(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let found = self.candidate(token).filter(|found| !found.empty);
         let Some(held) = self.held.as_mut() else { return false };
         let raw = token.raw();
         if held.text.len() + raw.len() > self.most {
-            // Cut at the limit itself: the first of it may tell what the mark is.
+            // Cut at the limit itself: the first part of the text may decide on the mark.
             if let (Token::Text(text), true) = (token, held.about)
                 && let fit = text.floor_char_boundary(self.most.saturating_sub(held.text.len()))
                 && fit > 0
@@ -173,7 +176,7 @@ impl Reader {
             return true;
         }
         if held.begun.is_some() && about::speaks(&held.text, true) == Some(true) {
-            // What follows tells.
+            // The text after it decides.
             (held.about, held.last) = (true, Some((held.text.len(), raw.len())));
             held.text.push_str(raw);
             return true;
@@ -182,13 +185,13 @@ impl Reader {
         true
     }
 
-    /// The mark is a word of the sentence behind it.
+    /// Reads the mark as a word of the sentence after it.
     fn is_mention(&mut self, out: &mut dyn Output) {
         let Some(Held { begun: Some((_, mark, place)), text, .. }) = self.held.take() else { return };
         self.replay(&(mark + &text), place, true, out);
     }
 
-    /// The end of what was held.
+    /// Ends held reasoning.
     fn end_held(&mut self, raw: &str, found: Candidate, effect: Effect, at: Place, out: &mut dyn Output) {
         let Some(Held { begun, text, .. }) = self.held.take() else { return };
         let leading = begun.is_none();
@@ -209,7 +212,7 @@ impl Reader {
         }
     }
 
-    /// Takes a mark out of the answer; nothing waits before it.
+    /// Removes the opening mark from the answer; no other mark is held before it.
     fn take_out(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) {
         let before = self.answer.decided(true);
         let mark = Token::Reasoning(raw, found.mark);
@@ -219,7 +222,7 @@ impl Reader {
         in_answer(raw, at, out);
     }
 
-    /// No end comes: what waits ended before, or is text.
+    /// Gives up waiting for an end: the held text ended before, or is text.
     pub(super) fn give_up(&mut self, out: &mut dyn Output) {
         let Some(held) = self.held.as_mut() else { return };
         let Some((end, len)) = held.last else {
@@ -234,7 +237,7 @@ impl Reader {
         self.replay(&behind, at.after(&raw), true, out);
     }
 
-    /// What waits is an element of XML.
+    /// Reads the held reasoning as an XML element.
     fn is_element(&mut self, child: &Token<'_>, out: &mut dyn Output) {
         let Some(Held { begun: Some((found, mark, place)), text, .. }) = self.held.take() else { return };
         let phase = matches!(child, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
@@ -245,13 +248,13 @@ impl Reader {
         self.read_as_text(found, &(mark + &text), place, true, out);
     }
 
-    /// Reads a mark as text, with what has come behind it.
+    /// Reads a mark as text, with the text after it.
     fn read_as_text(&mut self, found: Candidate, text: &str, at: Place, element: bool, out: &mut dyn Output) {
         self.replay(text, at, true, out);
         self.mention = Some(Mention::new(found.mark, element, &mut self.answer));
     }
 
-    /// Reads text again; with `plainly` no mark opens reasoning in it.
+    /// Reads text again; with `plainly`, no mark in it opens reasoning.
     pub(super) fn replay(&mut self, text: &str, at: Place, plainly: bool, out: &mut dyn Output) {
         let before = std::mem::replace(&mut self.plainly, plainly);
         let mut lexer = lexer(at, self.limit, true);
@@ -261,10 +264,10 @@ impl Reader {
     }
 }
 
-/// Tags of calls, which are no vocabulary of XML: reasoning may begin with one.
+/// Tags of calls, which are not an XML vocabulary: reasoning may begin with one.
 const CALLS: &[&str] = &["tool_call", "tool_calls", "function_call", "function_calls", "invoke", "function"];
 
-/// Whether a token is an element that is no reasoning, and opens.
+/// Returns whether a token opens an element that is not reasoning.
 pub(super) fn is_child(token: &Token<'_>) -> bool {
     matches!(token, Token::Tag(tag) if tag.kind != TagKind::Close
         && crate::lex::marks::of_tag(tag.name, false).is_none()

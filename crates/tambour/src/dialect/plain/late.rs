@@ -1,4 +1,4 @@
-//! A structure that begins when a reply has been taken for plain text (X-013).
+//! A structure that begins after a reply was taken for plain text (X-013).
 
 use super::rules;
 use crate::dialect::Output;
@@ -6,26 +6,26 @@ use crate::event::{EventKind, kind_of};
 use crate::finding::Report;
 use crate::span::Place;
 
-/// Looks for such a structure, until one was reported.
+/// Watch for such a structure, until one was reported.
 #[derive(Clone, Debug)]
 pub(super) struct Late {
-    /// `None` where the caller said that the reply is plain.
+    /// `None` if the caller chose the plain dialect.
     lines: Option<Lines>,
 }
 
-/// Looks for a line that begins with an object naming an event of the contract.
+/// Finder of a line that begins with an object naming an event of the contract.
 #[derive(Clone, Debug)]
 struct Lines {
-    /// Characters of `PATTERN` that the line has matched; `None` when it cannot match any more.
+    /// Bytes of `PATTERN` that the line has matched; `None` if it can no longer match.
     matched: Option<usize>,
-    /// What came of the name behind it.
+    /// The event name after the pattern, so far.
     name: String,
 }
 
-/// White space between the characters does not count.
+/// Beginning of an event object. White space between the characters does not count.
 const PATTERN: &[u8] = b"{\"event\":\"";
 
-/// Bytes of a name, at most.
+/// Longest event name, in bytes.
 const NAME: usize = 32;
 
 impl Late {
@@ -33,7 +33,7 @@ impl Late {
         Late { lines: detected.then_some(Lines { matched: Some(0), name: String::new() }) }
     }
 
-    /// Text of the answer.
+    /// Examines text of the answer.
     #[inline]
     pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
         if let Some(lines) = &mut self.lines
@@ -51,7 +51,7 @@ impl Late {
         out.report(report.repaired("kept as text"));
     }
 
-    /// A tag of the answer.
+    /// Examines a tag of the answer.
     pub(super) fn tag(&mut self, name: &str, raw: &str, at: Place, out: &mut dyn Output) {
         if self.lines.is_some() && matches!(name, "thinking" | "serp" | "final" | "phase") {
             self.lines = None;
@@ -63,7 +63,7 @@ impl Late {
 }
 
 impl Lines {
-    /// Reads text of the answer; where the pattern ends in it, if it does.
+    /// Examines text of the answer; returns the index of the quote that ends the event name, if found.
     #[inline]
     fn find(&mut self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();

@@ -1,12 +1,13 @@
-//! What an answer begins with, as long as it may be the failure marker and nothing else.
+//! Beginning of an answer, as long as it may be the failure marker and nothing else.
 
 use crate::dialect::marker::{Form, Watch};
 use crate::lex::marks::{self, Seen};
 use crate::span::Place;
 
-/// Bytes that are kept of what may be the failure marker, blanks included.
+/// Most bytes held of a possible failure marker, white space included.
 const MOST: usize = 1023;
 
+/// Held beginning of an answer.
 #[derive(Default)]
 pub(super) struct Lead {
     watch: Watch,
@@ -14,7 +15,7 @@ pub(super) struct Lead {
     at: Place,
 }
 
-/// A beginning that is not the marker: text that goes out, and unfinished markup at its end that may go on.
+/// A beginning that is not the marker: text to emit, and unfinished markup at its end.
 pub(super) struct Ended {
     pub(super) text: String,
     pub(super) at: Place,
@@ -23,12 +24,12 @@ pub(super) struct Ended {
 }
 
 impl Lead {
-    /// Whether nothing but white space has come.
+    /// Returns whether only white space was read.
     pub(super) fn is_blank(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// What is kept.
+    /// Returns the held text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -37,17 +38,18 @@ impl Lead {
         self.text.len()
     }
 
-    /// The marker, if it is all that has come, and where it stands.
+    /// Returns the marker and its place, if it is the whole text so far.
     pub(super) fn marker(&self) -> Option<(Form, Place)> {
         Some((self.watch.form()?, self.at))
     }
 
-    /// Whether a mark of reasoning changes nothing here: it stands before the marker or behind it.
+    /// Returns whether a reasoning mark here leaves the marker intact: it is before or after the marker.
     pub(super) fn allows_mark(&self) -> bool {
         self.text.is_empty() || self.watch.form().is_some() && !self.watch.in_fence()
     }
 
-    /// Takes what comes next. `Some` when this is not the marker: how many bytes of `raw` are kept all the same.
+    /// Reads more text. If this is not the marker, returns the number of bytes of `raw` that are held all the
+    /// same.
     pub(super) fn push(&mut self, raw: &str, at: Place) -> Option<usize> {
         const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
         let mut rest = raw;
@@ -56,7 +58,7 @@ impl Lead {
             let blank = rest.starts_with(BLANK);
             let end = rest.find(|c| BLANK.contains(&c) != blank).unwrap_or(rest.len());
             let piece = &rest[..end];
-            // Any amount of white space may stand around the marker; what may still be the beginning of it is short.
+            // Any amount of white space may surround the marker; a possible beginning of it is short.
             let room = MOST.saturating_sub(self.text.len());
             let fits = blank && (self.text.is_empty() || self.watch.form().is_some()) || end <= room;
             if !fits || self.watch.push(piece) < end {
@@ -73,13 +75,13 @@ impl Lead {
         None
     }
 
-    /// It ends before a mark: what of the marker has come is unfinished markup.
+    /// Ends before a reasoning mark: a partial failure marker is unfinished markup.
     pub(super) fn end_at_mark(self) -> Ended {
         let start = self.text.find('<').unwrap_or(self.text.len());
         self.split(start)
     }
 
-    /// It ends before `next`, with which the end of it may be the beginning of another mark.
+    /// Ends before `next`, if need be with an unfinished mark that `next` may continue.
     pub(super) fn end_before(self, next: &str) -> Ended {
         let start = self.text.rfind('<').unwrap_or(self.text.len());
         let goes_on = || marks::at([&self.text[start..], next].concat().as_bytes()) == Seen::Part;

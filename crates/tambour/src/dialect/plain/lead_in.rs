@@ -1,4 +1,4 @@
-//! What may stand in front of leading reasoning: white space, the word of a role, the first line of a fence.
+//! Text that may precede leading reasoning: white space, a role word, the first line of a fence.
 
 use super::rules;
 use crate::dialect::Output;
@@ -7,16 +7,16 @@ use crate::lex::fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
-/// Most bytes of it.
+/// Longest such text, in bytes.
 const MOST: usize = 255;
 
-/// Words of roles that templates leave in front of replies.
+/// Role words that templates leave before replies.
 const ROLES: &[&str] = &["assistant", "model", "ai"];
 
-/// Languages of fences that whole replies are put into.
+/// Languages of fences around whole replies.
 const LANGUAGES: &[&str] = &["", "text", "txt", "plaintext", "markdown", "md", "xml", "html"];
 
-/// Text at the start of a reply, as long as it may be that. White space in front is not kept.
+/// Text at the start of a reply, as long as it may be a lead-in. Leading white space is dropped.
 #[derive(Debug, Default)]
 pub(super) struct LeadIn {
     text: String,
@@ -40,7 +40,7 @@ impl LeadIn {
         self.text.bytes().next().is_some_and(fence::is_mark)
     }
 
-    /// Text of the reply. Where it begins, once it cannot be any of it.
+    /// Reads text of the reply. Returns the start of the held text once it cannot be a lead-in.
     pub(super) fn push(&mut self, text: &str, at: Place) -> Option<Place> {
         let mut body = text;
         if self.text.is_empty() {
@@ -56,7 +56,7 @@ impl LeadIn {
         std::mem::take(&mut self.text)
     }
 
-    /// Reasoning begins: the word of a role is no text. A fence stays, in front of the answer.
+    /// Leaves out a role word, because reasoning begins. A fence is kept: it precedes the answer.
     pub(super) fn leave_out(&mut self, out: &mut dyn Output) {
         if !self.text.is_empty() && !self.is_fence() {
             let text = self.take();
@@ -68,13 +68,13 @@ impl LeadIn {
     }
 }
 
-/// Whether a line is the word of a role.
+/// Returns whether a line is a role word.
 pub(in crate::dialect) fn is_role(line: &str) -> bool {
     let word = line.trim_end_matches([':', '：', ' ', '\t']);
     ROLES.iter().any(|role| role.eq_ignore_ascii_case(word))
 }
 
-/// Whether text is the word of a role or the first line of a fence, as far as it goes.
+/// Returns whether text may be the beginning of a role word or of a fence line.
 fn may_be(text: &str) -> bool {
     if text.len() > MOST {
         return false;

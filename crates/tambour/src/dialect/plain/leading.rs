@@ -1,4 +1,5 @@
-//! Leading reasoning: what begins it, what an element behind its mark makes of it, and the answer behind it.
+//! Leading reasoning: the marks that begin it, elements and sentences after them, and the transition to the
+//! answer.
 
 use super::control::left_out;
 use super::held::{Mention, Nested, is_child};
@@ -12,28 +13,29 @@ use crate::lex::markup::Token;
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Bytes kept until it is known what a `<thinking>` is.
+/// Most bytes held until a leading mark is decided.
 const PENDING: usize = 1023;
 
-/// A leading mark and the white space after it: an element behind it makes it text, and so does a sentence about it.
+/// A leading mark and the text after it. An element after the mark makes it text, and so does a sentence
+/// about it.
 pub(super) struct Leading {
     mark: Mark,
     pub(super) raw: String,
-    /// Bytes of the tag.
+    /// Length of the tag.
     tag: usize,
     at: Place,
-    /// Set in such a sentence: where a mark that closes stands, and its end.
+    /// Set in a sentence about the mark: the start and end of a closing mark in it, if any.
     about: Option<Option<(usize, usize)>>,
 }
 
-/// What begins a text of some templates.
+/// Mark that begins a text in some templates.
 pub(super) const BEGIN: &str = "<s>";
 
-/// Marks that begin a message in other templates, if the word of the model stands behind them.
+/// Mark that begins a message in other templates, if the word of the model follows it.
 pub(super) const TURN: &str = "<start_of_turn>";
 const MODEL: &str = "model";
 
-/// Tells whether a message of the model begins with this text; `None` while more must come.
+/// Returns whether a message of the model begins with this text; `None` if more text must arrive first.
 fn begins_turn(behind: &str, end: bool) -> Option<bool> {
     match behind.strip_prefix(MODEL) {
         Some("") => end.then_some(true),
@@ -43,14 +45,14 @@ fn begins_turn(behind: &str, end: bool) -> Option<bool> {
 }
 
 impl Leading {
-    /// Whether it is a word of the sentence behind it. `None` while more must come.
+    /// Returns whether the mark is a word of the sentence after it; `None` if more text must arrive first.
     fn is_word(&self, end: bool) -> Option<bool> {
         let (mark, behind) = self.raw.split_at(self.tag);
         if self.mark.kind != Kind::Open {
             if mark == TURN {
                 return begins_turn(behind, end).map(|begins| !begins);
             }
-            // As a tag of HTML it stands before text.
+            // As an HTML tag it precedes text directly.
             let tag = mark == BEGIN && behind.starts_with(|c: char| !c.is_whitespace());
             return if tag { Some(true) } else { about::speaks(behind, end) };
         }
@@ -63,7 +65,7 @@ impl Leading {
 }
 
 impl Reader {
-    /// A mark that nothing but white space, the word of a role or a fence stands before.
+    /// Handles a mark with only white space, a role word or a fence before it.
     pub(super) fn lead(&mut self, found: Candidate, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         let raw = token.raw();
         if self.lead_in.is_empty() {
@@ -93,7 +95,7 @@ impl Reader {
         }
     }
 
-    /// The answer begins, with what stands before reasoning that did not come.
+    /// Begins the answer, first with the lead-in of reasoning that did not follow.
     pub(super) fn begin_answer(&mut self, token: Option<(Token<'_>, Place)>, out: &mut dyn Output) {
         self.part = Part::Answer;
         let lead_in = self.lead_in.place();
@@ -106,7 +108,7 @@ impl Reader {
         }
     }
 
-    /// Leading reasoning ends with this mark.
+    /// Ends leading reasoning at this mark.
     pub(super) fn end_reasoning(&mut self, mark: Mark, out: &mut dyn Output) {
         out.intent(Intent::ThinkingEnd);
         self.closed = Some(mark);
@@ -119,7 +121,7 @@ impl Reader {
         self.lead_in.leave_out(out);
     }
 
-    /// A token after a leading mark, of which nothing is known yet. Whether it is used up.
+    /// Handles a token after an undecided leading mark; returns whether the token is consumed.
     pub(super) fn after_leading(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some(mut leading) = self.leading.take() else { return false };
         match token {
@@ -137,7 +139,7 @@ impl Reader {
             {
                 return self.in_sentence(leading, token, out);
             }
-            // It is an element around others.
+            // The mark is an element around others.
             _ if leading.raw.starts_with('<') && is_child(token) => {
                 let Leading { mark, raw, tag, at, .. } = leading;
                 let thinking = matches!(token, Token::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
@@ -158,7 +160,8 @@ impl Reader {
         false
     }
 
-    /// A token behind a leading mark that begins no reasoning. Whether it is used up.
+    /// Handles a token after a leading mark that does not open reasoning; returns whether the token is
+    /// consumed.
     fn behind_control(&mut self, leading: Leading, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let mut leading = leading;
         let Token::Text(text) = token else {
@@ -175,7 +178,8 @@ impl Reader {
         }
     }
 
-    /// A token of a text that may be a sentence about the mark before it. It is used up.
+    /// Handles a token of a possible sentence about the mark before it. Returns whether the token is
+    /// consumed.
     fn in_sentence(&mut self, leading: Leading, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let mut leading = leading;
         let closes = self.candidate(token).is_some_and(|found| found.mark.kind != Kind::Open && !found.empty);
@@ -193,7 +197,7 @@ impl Reader {
         }
         match leading.is_word(false) {
             Some(word) => self.leave_sentence(&leading, word, out),
-            // Without an end it is no reasoning.
+            // Without a closing mark it is not reasoning.
             None if leading.raw.len() > self.most => self.leave_sentence(&leading, true, out),
             None => {
                 self.leading = Some(leading);
@@ -202,7 +206,8 @@ impl Reader {
         }
     }
 
-    /// What follows a leading mark is read again, as text with the mark in it or as reasoning.
+    /// Decides a leading mark and reads the text after it again: as text that mentions the mark, or as
+    /// reasoning.
     fn leave_sentence(&mut self, leading: &Leading, word: bool, out: &mut dyn Output) -> bool {
         let turn = !word && leading.raw[..leading.tag] == *TURN;
         let tag = leading.tag + if turn { MODEL.len() } else { 0 };
@@ -241,7 +246,7 @@ impl Reader {
         }
     }
 
-    /// The reply ends behind a leading mark.
+    /// Ends the reply after a leading mark.
     pub(super) fn finish_leading(&mut self, out: &mut dyn Output) {
         if let Some(leading) = self.leading.take() {
             let word = leading.is_word(true) == Some(true);

@@ -1,7 +1,7 @@
-//! Plain replies: reasoning in front, in its own marks or in a field of its own, the rest is the answer.
+//! Plain replies: leading reasoning, in marks or in a field of its own, then the answer.
 //!
-//! `parse` says what is reasoning and what is not, `answer` is the answer on its way out, `late` sees structures that begin
-//! too late.
+//! `parse` separates reasoning from the answer, `answer` emits the answer, `late` reports structures that
+//! begin too late.
 
 mod answer;
 mod closing;
@@ -28,7 +28,7 @@ use crate::span::Place;
 pub(super) use lead_in::is_role;
 use options::{PlainOptions, Reasoning};
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
@@ -42,18 +42,18 @@ pub(super) const ENTRY: Entry = Entry {
     examples: Examples { languages: &[], fenced: false },
 };
 
-/// A reader for a reply that `auto` took for plain: a structure that begins later is reported.
+/// Creates a reader for a reply that `auto` took for plain: a structure that begins later is reported.
 pub(super) fn detected(options: &Options) -> Box<dyn Dialect> {
     Box::new(Plain::new(options, true))
 }
 
-/// A reader of plain replies, also of those that hold what another dialect reads.
+/// Reader of plain replies, also for dialects whose replies contain plain text.
 pub(super) struct Plain {
     lexer: Markup,
     reader: parse::Reader,
-    /// Whether replies start inside of reasoning.
+    /// Set if replies start inside reasoning.
     open: bool,
-    /// Whether it is still to be said that thinking may be absent.
+    /// Set until `SkipThinking` has been emitted, if thinking may be absent.
     skip_thinking: bool,
 }
 
@@ -70,24 +70,25 @@ impl Plain {
     }
 }
 
-/// What another dialect wants of the text around what it reads itself.
+/// Methods for dialects that read their own parts of a reply, and pass the surrounding text here.
 impl Plain {
-    /// Whether a mark of another dialect that comes next would count: not in reasoning, and not in code, as far as that is known.
+    /// Returns whether a mark of another dialect would count here: not in reasoning, and not in code as far
+    /// as known.
     pub(super) fn admits(&self) -> bool {
         self.reader.admits()
     }
 
-    /// Whether nothing has come but white space, and reasoning that is over.
+    /// Returns whether only white space and finished reasoning were read.
     pub(super) fn is_blank(&self) -> bool {
         self.lexer.carry().is_empty() && self.reader.is_blank()
     }
 
-    /// Whether the answer has begun.
+    /// Returns whether the answer has begun.
     pub(super) fn answers(&self) -> bool {
         self.reader.answers()
     }
 
-    /// Passes over a piece of the reply that is not its text. What stands on both sides makes no markup together.
+    /// Skips a part of the reply that is not its text. The text before and after it forms no joint markup.
     pub(super) fn pass_over(&mut self, raw: &str, out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
@@ -99,24 +100,24 @@ impl Plain {
         self.lexer.pass(raw);
     }
 
-    /// Passes over marks with which the next message of the answer begins: a paragraph of its own.
+    /// Skips marks that begin the next message of the answer, which is a paragraph of its own.
     pub(super) fn next_message(&mut self, raw: &str, out: &mut dyn Output) {
         self.pass_over(raw, out);
         self.reader.next_message(self.lexer.place(), out);
     }
 
-    /// A mark of reasoning that is written in another way.
+    /// Handles a reasoning mark in another notation.
     pub(super) fn mark(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
         self.insert(Token::Reasoning(raw, mark), raw, out);
     }
 
-    /// Text in which nothing is a mark.
+    /// Reads text in which nothing is a mark.
     pub(super) fn verbatim(&mut self, raw: &str, out: &mut dyn Output) {
         self.reader.see_marks(raw, self.lexer.place());
         self.insert(Token::Text(raw), raw, out);
     }
 
-    /// The written form of a call that is shown: a text in which nothing is a mark, nor Markdown.
+    /// Reads the written form of a displayed call: text without marks or Markdown.
     pub(super) fn form(&mut self, raw: &str, out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
@@ -134,34 +135,35 @@ impl Plain {
         self.lexer.pass(raw);
     }
 
-    /// Follows the prose of the answer, for [`Plain::line`] and [`Plain::watch`].
+    /// Tracks the prose of the answer, for [`Plain::line`] and [`Plain::watch`].
     pub(super) fn follow(mut self) -> Plain {
         self.reader.answer().follow();
         self
     }
 
-    /// The line that what comes next stands in.
+    /// Returns the line at the current place.
     pub(super) fn line(&mut self) -> Line {
         self.reader.answer().line()
     }
 
-    /// Watches what was passed over last, for [`Plain::is_text`].
+    /// Watches the part skipped last, for [`Plain::is_text`].
     pub(super) fn watch(&mut self) -> usize {
         self.reader.answer().prose().map_or(0, Prose::watch)
     }
 
-    /// Whether what was passed over at `offset`, and watched, has turned out to be text: it stands in a code span, in reasoning
-    /// that is shown as text, or in reasoning whose beginning is missing.
+    /// Returns whether a watched part skipped at `offset` has turned out to be text: in a code span, in
+    /// reasoning shown as text, or in reasoning without a beginning.
     pub(super) fn is_text(&mut self, offset: usize, watched: usize) -> bool {
         is_text(&mut self.reader, offset, watched)
     }
 
-    /// The end of the reply. It need not have an answer if one of these may act, each with what [`Plain::is_text`] is asked.
+    /// Ends the reply. It needs no answer if one of the `acting` parts may act, each given by the arguments
+    /// of [`Plain::is_text`].
     pub(super) fn end(&mut self, ending: Ending, acting: &[(usize, usize)], out: &mut dyn Output) {
         self.begin(out);
         let reader = &mut self.reader;
         if reader.is_half_mark(self.lexer.carry()) {
-            // It is no text of the reasoning, which the reply ends in.
+            // A reply that ends in reasoning ends with part of its closing mark.
             self.lexer.drop_carry();
         }
         self.lexer.finish(&mut |token, place| reader.token(token, place, out));
@@ -171,7 +173,7 @@ impl Plain {
         reader.finish(self.lexer.place(), &mut lone, out);
     }
 
-    /// Text in which tokens may begin. Not inlined, so that what most text goes is short.
+    /// Reads text in which tokens may begin. Not inlined, to keep the fast path for most text short.
     #[inline(never)]
     fn tokens(&mut self, text: &str, out: &mut dyn Output) {
         let reader = &mut self.reader;
@@ -190,7 +192,7 @@ fn is_text(reader: &mut parse::Reader, offset: usize, watched: usize) -> bool {
     reader.is_reasoning(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watched))
 }
 
-/// A lexer of plain replies. Comments are followed where they go out.
+/// Creates a lexer for plain replies. Comments are tracked where the answer is emitted.
 fn lexer(place: Place, limit: usize, marked: bool) -> Markup {
     let lexer = Markup::at(place, MARKER, limit).without_comments();
     if marked { lexer.with_reasoning() } else { lexer }

@@ -2,21 +2,21 @@
 
 use crate::options::{Set, Setting};
 
-/// How plain text is read.
+/// Options for reading plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlainOptions {
-    /// Whether it gets no thinking block.
+    /// Set if the reply gets no thinking block.
     pub(crate) skip_thinking: bool,
     pub(crate) reasoning: Reasoning,
 }
 
-/// Where plain text has its reasoning.
+/// Location of the reasoning in plain text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reasoning {
-    /// In a leading mark of reasoning, if there is one.
+    /// In a leading reasoning mark, if there is one.
     #[default]
     Auto,
-    /// The reply starts inside reasoning.
+    /// At the start of the reply, without an opening mark.
     Open,
     /// Nowhere: marks are text.
     None,

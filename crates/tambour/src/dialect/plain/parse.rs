@@ -19,40 +19,44 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::{At, Place};
 
+/// Separates reasoning from the answer.
 pub(super) struct Reader {
     pub(super) part: Part,
     mode: Reasoning,
-    /// Reasoning or an aside under way, where it began, and whether it has text; no mark where the reply starts inside.
+    /// Open mark of the current reasoning (none if the reply starts inside), its start, and whether it has
+    /// text.
     pub(super) open: Option<Open>,
     pub(super) opened_at: Place,
     filled: bool,
-    /// The mark that ended the last reasoning, while nothing else has come.
+    /// The mark that ended the last reasoning, as long as no text follows it.
     pub(super) closed: Option<Mark>,
-    /// A leading mark of which nothing is known yet.
+    /// An undecided leading mark.
     pub(super) leading: Option<Leading>,
-    /// What stands before it, such as the word of a role.
+    /// Text before it, such as a role word.
     pub(super) lead_in: LeadIn,
-    /// Reasoning that waits for its end, and marks that end a message.
+    /// Reasoning held until its end, and marks that end a message.
     pub(super) held: Option<Held>,
     pub(super) ends: Option<Ends>,
     /// A mark that closes nothing and may be a word of a sentence.
     pub(super) closing: Option<Closing>,
-    /// Its own mark, within the reasoning under way.
+    /// Openings of the same mark inside the current reasoning.
     pub(super) nested: Nested,
     /// A mark that was read as text and has not been closed.
     pub(super) mention: Option<Mention>,
-    /// Whether a tag of HTML has come that is written as the beginning of a template: its end is none either.
+    /// Set once an HTML tag was read that is also the begin mark of a template: its closing tag is no mark
+    /// either.
     pub(super) struck: bool,
-    /// Whether no mark opens reasoning, since no end of any comes.
+    /// Set if no mark opens reasoning, because none is ever closed.
     pub(super) plainly: bool,
-    /// Where the last mark stands that closed reasoning which had not begun: what came before it was some.
+    /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
     pub(super) unopened: Option<usize>,
     pub(super) answer: Answer,
-    /// Most bytes of a tag, and of reasoning that waits for its end.
+    /// Longest tag, and longest held reasoning, in bytes.
     pub(super) limit: usize,
     pub(super) most: usize,
 }
 
+/// Part of a plain reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Only white space so far.
@@ -63,15 +67,15 @@ pub(super) enum Part {
     Answer,
 }
 
-/// A mark of reasoning that may count.
+/// A reasoning mark that may count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) mark: Mark,
-    /// A tag that closes itself: reasoning without text.
+    /// Set for a self-closing tag: reasoning without text.
     pub(super) empty: bool,
 }
 
-/// What ends a text of some templates and is a tag of HTML too, and what is none.
+/// End mark of some templates that is an HTML tag too, and end marks that are not.
 const END: &str = "</s>";
 const ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
 
@@ -102,19 +106,19 @@ impl Reader {
         }
     }
 
-    /// Whether something waits to be known.
+    /// Returns whether some mark is undecided.
     fn waits(&self) -> bool {
         self.leading.is_some() || self.held.is_some() || self.ends.is_some() || self.closing.is_some()
     }
 
-    /// Whether text in which no token begins goes on with what is under way.
+    /// Returns whether text without tokens continues the current part.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
         let open = if self.part == Part::Answer { self.answer.goes_on() } else { self.part != Part::Start };
         open && !self.waits()
     }
 
-    /// Text that does, and its signs if they are known.
+    /// Emits such text, with its signs if they are known.
     #[inline]
     pub(super) fn pass(
         &mut self,
@@ -129,7 +133,7 @@ impl Reader {
         }
     }
 
-    /// Whether a mark of another dialect counts where this is.
+    /// Returns whether a mark of another dialect counts here.
     pub(super) fn admits(&self) -> bool {
         let text = match self.part {
             Part::Start => !self.lead_in.is_fence(),
@@ -139,37 +143,37 @@ impl Reader {
         text && !self.waits()
     }
 
-    /// Whether the answer has not begun, and could here.
+    /// Returns whether the answer has not begun, but could begin here.
     pub(super) fn is_blank(&self) -> bool {
         self.part == Part::Start && self.lead_in.is_empty()
             || self.part == Part::Answer && self.answer.is_blank()
     }
 
-    /// Whether the answer has begun.
+    /// Returns whether the answer has begun.
     pub(super) fn answers(&self) -> bool {
         self.part == Part::Answer && !self.answer.is_blank()
     }
 
-    /// Whether a place stands before a mark that closed reasoning which had not begun.
+    /// Returns whether an offset precedes a mark that closed reasoning without a beginning.
     pub(super) fn is_reasoning(&self, offset: usize) -> bool {
         self.unopened.is_some_and(|mark| offset < mark)
     }
 
-    /// The answer on its way out.
+    /// Returns the answer.
     pub(super) fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
 
-    /// Something that is not its text stands here.
+    /// Flushes the answer at a boundary that no markup may span.
     pub(super) fn break_off(&mut self, out: &mut dyn Output) {
         self.answer.break_off(out);
     }
 
-    /// The next token.
+    /// Handles the next token.
     #[inline]
     pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
         match token {
-            // Most text goes on with what is under way; its place is not asked for.
+            // Most text continues the current part, so that its place is never computed.
             Token::Text(text) if !self.waits() && self.part == Part::Answer && self.answer.passes(text) => {
                 self.answer.text(text, || at.into().get(), out);
             }
@@ -211,8 +215,8 @@ impl Reader {
         }
     }
 
-    /// Text that was taken for a call: a mark in it that closes reasoning which had not begun makes what stands before it
-    /// reasoning all the same.
+    /// Examines text that was taken for a call: a mark in it that closes reasoning without a beginning makes
+    /// all text before it reasoning.
     pub(super) fn see_marks(&mut self, raw: &str, at: Place) {
         let mut begun = false;
         let mut last = None;
@@ -231,7 +235,7 @@ impl Reader {
         self.unopened = last.or(self.unopened);
     }
 
-    /// The written form of a call that is shown.
+    /// Reads the written form of a displayed call.
     pub(super) fn form(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         if self.part == Part::Start {
             self.begin_answer(None, out);
@@ -241,7 +245,7 @@ impl Reader {
         self.answer.set_form(false, out);
     }
 
-    /// Text of the answer in which nothing is a mark.
+    /// Reads text of the answer in which nothing is a mark.
     pub(super) fn answer_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let fate = self.answer.token(&Token::Text(text), None, at, out);
         self.carry_out(fate, out);
@@ -267,7 +271,7 @@ impl Reader {
         (self.mode != Reasoning::None).then_some(found)
     }
 
-    /// A mark in reasoning.
+    /// Handles a mark inside reasoning.
     fn inside(&mut self, mark: Mark, raw: &str, at: Place, out: &mut dyn Output) {
         let effect = match &mut self.open {
             Some(open) => {
@@ -301,7 +305,7 @@ impl Reader {
         self.reason_with(text, true, out);
     }
 
-    /// The same, where it is known whether the text may hold a line break.
+    /// Like [`reason`](Reader::reason); `may_break` is `false` if the text has no line break.
     #[inline]
     fn reason_with(&mut self, text: &str, may_break: bool, out: &mut dyn Output) {
         self.filled = self.filled || !is_blank(text);
@@ -309,7 +313,7 @@ impl Reader {
         out.intent(Intent::PhaseText(text));
     }
 
-    /// A token of the answer that is not only text.
+    /// Handles a token of the answer that is not only text.
     fn answered(&mut self, token: &Token<'_>, found: Option<Candidate>, at: Place, out: &mut dyn Output) {
         self.struck |= matches!(token, Token::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
         if let (Some(found), Some(closed)) = (found, self.closed)
@@ -317,7 +321,7 @@ impl Reader {
             && found.mark.same(closed)
             && self.answer.is_blank()
         {
-            // Some reasoning ends in two marks; a call between them stands in it.
+            // Some reasoning ends with two closing marks; a call between them is inside it.
             self.closed = None;
             self.unopened = Some(at.offset);
             attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
@@ -335,7 +339,7 @@ impl Reader {
                 self.closing = Some(Closing::new(found, token.raw(), at));
             }
             Some(found) if found.mark.kind == Kind::Open && !found.empty => {
-                // Before the mark nothing may wait to be known.
+                // Before the held mark no possible failure marker may be held.
                 self.answer.settle(out);
                 self.held = Some(Held::new(found, token.raw(), at));
             }
@@ -346,8 +350,8 @@ impl Reader {
         }
     }
 
-    /// The same mark, if it counts where it stands: one that opens reasoning at the start of a line, one that closes where
-    /// none has been read as text.
+    /// Returns the mark if it counts at its place: an opening mark at the start of a line, a closing
+    /// mark unless an opening one was read as text.
     fn marks(&mut self, found: Candidate, raw: &str) -> Option<Candidate> {
         let mark = found.mark;
         let text = self.answer.admits();
@@ -367,7 +371,7 @@ impl Reader {
         }
         let Some(mention) = self.mention.as_mut().filter(|_| text) else { return Some(found) };
         if mention.open.see(mark) != Effect::Text {
-            // What may act between the two stands in reasoning that is shown as text.
+            // Actions between the two are inside reasoning that is shown as text.
             if let Some(prose) = self.answer.prose() {
                 prose.set_text(mention.watched);
             }
@@ -376,7 +380,7 @@ impl Reader {
         None
     }
 
-    /// What became of a mark in the answer, and of the text behind it that waited with it.
+    /// Handles a mark removed from the answer, and reads the text held with it again.
     pub(super) fn carry_out(&mut self, fate: Option<Fate>, out: &mut dyn Output) {
         let Some(Fate { found, raw, at, behind, decided }) = fate else { return };
         if found.empty {
@@ -395,7 +399,7 @@ impl Reader {
         self.answer.decided(before);
     }
 
-    /// Reasoning from a field of its own.
+    /// Reads reasoning from a field of its own.
     pub(super) fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
         if self.answer.is_sent() {
             out.intent(Intent::Aside { kind: AsideKind::Thought, text });
@@ -413,12 +417,12 @@ impl Reader {
             + self.closing.as_ref().map_or(0, Closing::len)
     }
 
-    /// Whether an unfinished token at the very end is the beginning of a mark that closes.
+    /// Returns whether an unfinished token at the very end begins a closing mark.
     pub(super) fn is_half_mark(&self, carry: &str) -> bool {
         self.part == Part::Reasoning && self.held.is_none() && marks::is_half_close(carry)
     }
 
-    /// The end of the reply. `lone`: whether it may be without an answer, once all of it is known.
+    /// Ends the reply. `lone` tells, once all of it is known, whether it may lack an answer.
     pub(super) fn finish(
         &mut self,
         end: Place,
@@ -452,7 +456,7 @@ impl Reader {
     }
 }
 
-/// Reports reasoning in the answer, which begins with this mark.
+/// Reports reasoning in the answer that begins with this mark.
 pub(super) fn in_answer(raw: &str, at: Place, out: &mut dyn Output) {
     let message = format!("`{raw}` stands in the answer");
     let report = Report::new(rules::THINK_IN_ANSWER, at, at.offset + raw.len(), message);

@@ -40,6 +40,6 @@ rules! {
         correct "Start today.";
 }
 
-/// What the failure marker breaks.
+/// Rules that a failure marker breaks.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

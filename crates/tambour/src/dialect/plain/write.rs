@@ -1,4 +1,4 @@
-//! Events to plain text: the answer, and reasoning in front of it.
+//! Writes events as plain text: the answer, after its reasoning.
 
 use super::held::is_child;
 use super::lexer;
@@ -9,7 +9,8 @@ use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as plain text; `open` says that replies start inside of reasoning, which must end then.
+/// Writes the events of one reply as plain text; with `open`, replies start inside reasoning, which must then
+/// be closed.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
     let (mut reasoning, mut answer) = (String::new(), String::new());
@@ -20,11 +21,11 @@ pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
             _ => {}
         }
     }
-    // In front of everything a byte order mark is no text.
+    // A byte order mark at the very start is no text.
     if reasoning.is_empty() && !open && !answer.starts_with('\u{FEFF}') {
         return answer;
     }
-    // The first mark that is not closed by what the reasoning says.
+    // The first mark that the reasoning does not close itself.
     let (pair, reasoning) = match marks::PAIRS.iter().find(|pair| holds(pair, &reasoning)) {
         Some(pair) => (pair, reasoning),
         None => (&marks::PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),
@@ -32,13 +33,13 @@ pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
     [pair.open, &reasoning, pair.close, "\n", &answer].concat()
 }
 
-/// Whether reasoning between these marks ends with the closing one.
+/// Returns whether reasoning between these marks ends only at the closing one.
 fn holds(pair: &Pair, reasoning: &str) -> bool {
     let (mut open, mut holds) = (Open::new(pair.mark), true);
     let (mut first, tag) = (true, pair.open.starts_with('<') && !pair.open.starts_with("<|"));
     let mut token = |token: Token<'_>| {
         let blank = matches!(token, Token::Text(text) if is_blank(text));
-        // Around another element it would be one itself.
+        // Around another element the mark would be an element itself.
         holds &= !(tag && first && is_child(&token));
         first &= blank;
         let mark = match token {
@@ -47,7 +48,7 @@ fn holds(pair: &Pair, reasoning: &str) -> bool {
             Token::Reasoning(_, mark) => Some(mark),
             _ => None,
         };
-        // What opens once more wants two ends.
+        // A nested opening would need two closing marks.
         holds &= mark.is_none_or(|mark| {
             open.see(mark) == Effect::Text && !(mark.kind == Kind::Open && mark.same(pair.mark))
         });

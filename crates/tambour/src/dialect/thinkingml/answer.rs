@@ -1,4 +1,4 @@
-//! The inside of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
+//! The content of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
 
 use super::block::{Ended, NO_QUERIES};
 use super::context::{self, Context};
@@ -12,48 +12,48 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
-/// What a token comes to in the answer.
+/// Effect of a token on the answer.
 pub(super) enum Outcome {
-    /// It goes on.
+    /// The answer continues.
     Open,
-    /// It is over.
+    /// The answer has ended.
     Over,
-    /// The tag closes what the answer interrupted.
+    /// The tag closes an element that the answer interrupted.
     Closes(Name),
-    /// The tag begins a queries block; what stood before it belongs to it.
+    /// The tag begins a queries block; `opening` is the text before the tag that belongs to it.
     Block { opening: String, at: Place, line_start: bool },
 }
 
-/// What is known of `<final>`.
+/// State of `<final>`.
 pub(super) struct Answer {
     at: Place,
-    /// Whether an HTML comment is open; its inside is text (T-027).
+    /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
-    /// Its text on its way out.
+    /// Escapes the text of the answer.
     escape: Escape,
-    /// `<!--` and the white space after it, until it is known whether a queries block begins.
+    /// `<!--` and the white space after it, held until it is known whether a queries block begins.
     comment: Option<Comment>,
-    /// Whether there is text besides the queries block.
+    /// Set once there is text besides the queries block.
     filled: bool,
-    /// Blocks so far, the place of the one that should be the last of `<final>`, and whether it is.
+    /// Number of blocks, the extent of the block that should end `<final>`, and whether it does.
     blocks: u32,
     block_at: (Place, usize),
     block_last: bool,
-    /// Place of the last block and of the last one that is used, and how many queries it has.
+    /// Extents of the last block and of the last one used, and the number of queries of the latter.
     last_block: Option<(Place, usize)>,
     used_block: Option<(Place, usize)>,
     queries: usize,
-    /// Where `<final>` ended without a block.
+    /// End of a `<final>` without a block.
     no_block: Option<Place>,
-    /// Whether the answer is text without `<final>`.
+    /// Set if the answer is text without `<final>`.
     implied: bool,
-    /// Whether `<final>` was found inside a phase.
+    /// Set if `<final>` was found inside a phase.
     moved: bool,
-    /// Offset up to which faults have been reported before.
+    /// Offset before which faults were reported already.
     reported: usize,
 }
 
-/// `<!--` and the white space after it.
+/// A held `<!--` and the white space after it.
 struct Comment {
     raw: String,
     at: Place,
@@ -81,43 +81,43 @@ impl Answer {
         }
     }
 
-    /// `<final>` begins.
+    /// Begins `<final>`.
     pub(super) fn begin(&mut self, at: Place) {
         self.at = at;
         self.escape.decode();
     }
 
-    /// Text without `<final>` is the answer.
+    /// Makes text without `<final>` the answer.
     pub(super) fn imply(&mut self) {
         self.implied = true;
     }
 
-    /// What is wrong in it up to an offset has been reported; its text comes now.
+    /// Announces text whose faults up to an offset were reported already.
     pub(super) fn begin_reported(&mut self, reported: usize) {
         self.reported = reported;
     }
 
-    /// `<final>` stands inside a phase.
+    /// Records that `<final>` is inside a phase.
     pub(super) fn interrupt(&mut self) {
         self.moved = true;
     }
 
-    /// Whether it does.
+    /// Returns whether `<final>` is inside a phase.
     pub(super) fn interrupts(&self) -> bool {
         self.moved
     }
 
-    /// A comment that is open ends: it came in what was read again.
+    /// Ends an open comment, because it began in text that was read a second time.
     pub(super) fn leave_comment(&mut self) {
         self.in_comment = false;
     }
 
-    /// Whether it has no text.
+    /// Returns whether the answer has no text.
     pub(super) fn is_empty(&self) -> bool {
         !self.filled
     }
 
-    /// Whether `<!--` has come and nothing after it.
+    /// Returns whether `<!--` was read and only white space after it.
     pub(super) fn comment_begins(&self) -> bool {
         self.comment.is_some()
     }
@@ -127,13 +127,13 @@ impl Answer {
         self.escape.held() + comment
     }
 
-    /// Whether text goes out, wherever it stands.
+    /// Returns whether text can be emitted unchanged, without its place.
     #[inline]
     pub(super) fn passes(&self, text: &str) -> bool {
         self.comment.is_none() && self.escape.passes(text)
     }
 
-    /// Such text.
+    /// Emits text for which [`passes`](Answer::passes) holds.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
         self.count(text);
@@ -149,18 +149,18 @@ impl Answer {
         }
     }
 
-    /// Text of the answer.
+    /// Reads text of the answer.
     pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         self.count(text);
         self.escape.text(text, at, out);
     }
 
-    /// What began like a block, but is only its tag.
+    /// Keeps the tag of a block that turned out to be only a tag.
     pub(super) fn unused_block(&mut self, tag: &str, at: Place, out: &mut dyn Output) {
         self.keep(tag, at, Kind::Tag(rules::SERP_BLOCK_FORMAT, NO_QUERIES.to_owned()), out);
     }
 
-    /// A queries block has ended, in the answer or behind it.
+    /// Handles the end of a queries block, in the answer or after it.
     pub(super) fn block_ended(&mut self, block: &Ended, inside: bool, out: &mut dyn Output) {
         let Ended { at: this, used, exact } = *block;
         self.blocks += 1;
@@ -174,7 +174,7 @@ impl Answer {
             out.report(Report::new(rule, at, end, message).repaired(repair));
         };
         if let Some(last) = last {
-            // The finding stands where nothing is used.
+            // The finding is placed at the block that is not used.
             let unused = if used.is_some() { before.unwrap_or(last) } else { this };
             let message = "one of several queries blocks";
             report(rules::SERP_BLOCK_DUPLICATE, unused, message, "all removed, the last valid one used", out);
@@ -204,19 +204,19 @@ impl Answer {
         }));
     }
 
-    /// The reply is over: `<final>` had no block, and none that came behind it is used.
+    /// Reports a missing block at the end of the reply, unless a block after `<final>` is used.
     pub(super) fn block_missing(&mut self, context: &Context, out: &mut dyn Output) {
         let Some(end) = self.no_block.take().filter(|_| self.used_block.is_none()) else { return };
         let message = "the queries block is missing";
         if !context.own.block_optional {
             context::report(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
         } else {
-            // Nothing is repaired where it need not be there.
+            // An optional block needs no repair.
             out.report(Report::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
         }
     }
 
-    /// The next token outside of a queries block.
+    /// Handles the next token outside of a queries block.
     pub(super) fn token(
         &mut self,
         token: Token<'_>,
@@ -255,7 +255,7 @@ impl Answer {
                 self.end(at, out);
                 return Outcome::Over;
             }
-            // These close what the answer interrupted.
+            // These tags close an element that the answer interrupted.
             Some((name @ (Name::Phase | Name::Thinking), _)) if close && self.moved => {
                 return Outcome::Closes(name);
             }
@@ -279,7 +279,8 @@ impl Answer {
         Outcome::Open
     }
 
-    /// After `<!--`: a queries block, or an ordinary comment. What the token comes to where it is used up.
+    /// Decides after `<!--` whether a queries block or an ordinary comment begins. Returns the outcome if the
+    /// token is consumed.
     fn comment_begun(
         &mut self,
         mut comment: Comment,
@@ -309,9 +310,9 @@ impl Answer {
         }
     }
 
-    /// Something that is escaped unless it is code, or reported unless it is.
+    /// Emits markup that is escaped or reported unless it is in code.
     fn keep(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
-        // In a comment nothing was looked for before.
+        // Inside a comment no fault was looked for before.
         let commented = self.in_comment && matches!(kind, Kind::End(..));
         let quiet = at.offset < self.reported && !commented;
         self.filled = true;
@@ -319,10 +320,10 @@ impl Answer {
         self.escape.mark(raw, at, kind, quiet, out);
     }
 
-    /// The end of the answer, at `</final>` or at the end of the input; no queries block is under way.
+    /// Ends the answer, at `</final>` or at the end of the input; no queries block is open.
     fn end(&mut self, end: Place, out: &mut dyn Output) {
         if let Some(Comment { raw, at, .. }) = self.comment.take() {
-            // Nothing followed `<!--`: it may have been the start of the queries block.
+            // Nothing followed `<!--`: it may have been the start of a queries block.
             let message = "a comment begins and the answer ends";
             context::report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
@@ -343,7 +344,7 @@ impl Answer {
         }
     }
 
-    /// The answer is over with the reply.
+    /// Ends the answer together with the reply.
     pub(super) fn end_of_input(&mut self, end: Place, out: &mut dyn Output) {
         self.end(end, out);
         if !self.implied {

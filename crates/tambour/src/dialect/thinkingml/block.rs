@@ -10,67 +10,67 @@ use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
-/// What a token comes to in a block.
+/// Effect of a token on a block.
 pub(super) enum Outcome<'a> {
-    /// It goes on.
+    /// The block continues.
     Open,
-    /// It is over at a place, by its own end marker or not; what follows is still to be read.
+    /// The block ended at `end`; `marked` tells whether by its own end marker. `rest` is unread.
     Over { end: Place, marked: bool, rest: Option<(Token<'a>, Place)> },
-    /// It was left open at a place; the token that shows it is still to be read.
+    /// The block was left open at `end`; the token that shows it is unread.
     LeftOpen { end: Place, rest: (Token<'a>, Place) },
-    /// It was left open where another one begins.
+    /// The block was left open where another one begins.
     Next { end: Place, next: Block },
-    /// It is too long, and text; what follows is still to be read.
+    /// The block is too long and becomes text; `rest` is unread.
     Text { rest: (Token<'a>, Place) },
 }
 
-/// A block that is over.
+/// A finished block.
 pub(super) struct Ended {
-    /// Where it stands.
+    /// Extent of the block.
     pub(super) at: (Place, usize),
-    /// How many queries are used; `None` when it holds no list.
+    /// Number of queries used; `None` if the block holds no list.
     pub(super) used: Option<usize>,
-    /// Whether it is the three lines the specification asks for (T-041).
+    /// Set if the block has exactly the three lines of the specification (T-041).
     pub(super) exact: bool,
 }
 
-/// What a block is reported for that is only markup.
+/// Message for a block that is only markup.
 pub(super) const NO_QUERIES: &str = "`<serp_queries>` is not closed and holds no queries";
 
-/// A queries block under way: it ends only at its own end marker (T-052).
+/// An open queries block: only its own end marker ends it (T-052).
 pub(super) struct Block {
     at: Place,
-    /// What opened it before its tag: `<!-- `, or nothing.
+    /// Text before the tag that belongs to the block: `<!-- `, or nothing.
     opening: String,
-    /// Its tag.
+    /// Opening tag.
     tag: String,
     line_start: bool,
-    /// The text between its tags.
+    /// Text between the tags.
     body: String,
     body_at: Option<Place>,
-    /// Its closing tag, and what followed until `-->` is complete.
+    /// Closing tag, and the text after it until `-->` is complete.
     closing: Option<(String, String)>,
     scan: Scan,
 }
 
-/// How far the body has been looked at for the end of its JSON value, so that no byte is looked at twice.
+/// Progress of the search for the end of the JSON value in the body. Each byte is read once.
 #[derive(Default)]
 struct Scan {
     read: usize,
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Where the first value ended that began with a bracket.
+    /// End of the first value that began with a bracket.
     end: Option<usize>,
-    /// Whether a line has ended, and whether the last one holds text.
+    /// Set once a line has ended, and if the last line holds text.
     lines: bool,
     text: bool,
-    /// Whether brackets closed around something that is not JSON: more text cannot mend that.
+    /// Set if brackets closed around text that is not JSON: more text cannot repair that.
     broken: bool,
 }
 
 impl Scan {
-    /// Reads on; whether a bracket closed.
+    /// Reads the new part of the body; returns whether a bracket closed.
     fn read(&mut self, body: &str) -> bool {
         let mut closed = false;
         for (at, &byte) in body.as_bytes().iter().enumerate().skip(self.read) {
@@ -78,7 +78,7 @@ impl Scan {
             match byte {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.in_string => self.escaped = true,
-                // No string holds a line break.
+                // No string contains a line break.
                 b'\n' => (self.in_string, self.lines, self.text) = (false, true, false),
                 b'"' => self.in_string = !self.in_string,
                 _ if self.in_string => {}
@@ -99,7 +99,7 @@ impl Scan {
 }
 
 impl Block {
-    /// A block whose `<serp_queries>` has been read; `opening` is what stood before it.
+    /// Creates a block after its `<serp_queries>`; `opening` is the text before the tag.
     pub(super) fn begin(opening: &str, tag: &str, at: Place, line_start: bool) -> Block {
         Block {
             at,
@@ -113,12 +113,12 @@ impl Block {
         }
     }
 
-    /// The reply ends in its closing tag.
+    /// Records a closing tag that the end of the reply truncated.
     pub(super) fn closed_by(&mut self, half: &str) {
         self.closing = Some((half.to_owned(), String::new()));
     }
 
-    /// Whether it is the three lines the specification asks for (T-041).
+    /// Returns whether the block has exactly the three lines of the specification (T-041).
     fn is_exact(&self, ended: bool) -> bool {
         let body = self.body.replace("\r\n", "\n");
         let line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
@@ -130,7 +130,7 @@ impl Block {
             && line.is_some_and(|line| !line.contains('\n') && line.trim() == line)
     }
 
-    /// Whether the body is a whole array or object.
+    /// Returns whether the body is a complete array or object.
     fn is_complete(&mut self) -> bool {
         let closed = self.scan.read(&self.body);
         if !closed || self.scan.depth > 0 || self.scan.in_string || self.scan.broken {
@@ -141,7 +141,8 @@ impl Block {
         complete
     }
 
-    /// What of the body opens another block that begins here, if one does; the block itself was left open then.
+    /// Returns the index in the body where the opening of another block starts, if one begins here; this
+    /// block was left open then.
     fn next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         if self.scan.in_string {
@@ -151,8 +152,8 @@ impl Block {
         comment.or_else(|| (self.scan.lines && !self.scan.text).then_some(self.body.len()))
     }
 
-    /// Bytes at the start of a body without end that are the queries; the rest is text. They are a value in brackets, or
-    /// the lines that look like parts of one.
+    /// Returns the length of the queries at the start of an unclosed body; the rest is text. Queries are a
+    /// value in brackets, or the lines that look like parts of one.
     fn queries_len(&mut self) -> usize {
         self.scan.read(&self.body);
         let start = self.body.len() - self.body.trim_start().len();
@@ -175,13 +176,13 @@ impl Block {
         len
     }
 
-    /// Where the value in brackets ends that the body begins with.
+    /// Returns the end of the bracketed value at the start of the body.
     fn value_end(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         self.scan.end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
     }
 
-    /// A token inside the block, or after its closing tag.
+    /// Handles a token inside the block, or after its closing tag.
     pub(super) fn token<'a>(
         &mut self,
         token: Token<'a>,
@@ -232,7 +233,7 @@ impl Block {
         Outcome::Open
     }
 
-    /// A token after the closing tag.
+    /// Handles a token after the closing tag.
     fn closing_token<'a>(
         &mut self,
         token: Token<'a>,
@@ -267,7 +268,7 @@ impl Block {
                 token => token,
             };
             if self.opening.is_empty() || self.is_complete() {
-                // The end marker is missing: the block ends here, and this is text.
+                // The end marker is missing: the block ends here, and the token is text.
                 return Outcome::Over { end, marked: false, rest: Some((rest, end)) };
             }
             self.body.push_str(&text);
@@ -277,17 +278,17 @@ impl Block {
         Outcome::Open
     }
 
-    /// Another block begins at its tag, where the body has text up to `from`: this one was left open.
+    /// Ends this unclosed block where the tag of another one begins; the body from `from` on opens that one.
     fn next<'a>(&mut self, from: usize, tag: &str, at: Place) -> Outcome<'a> {
         let opening = self.body.split_off(from);
         let line_start = self.body.ends_with('\n');
-        // Counted back from the tag where that is possible: something may have been taken out of the body.
+        // Counted back from the tag if possible, because text may have been removed from the body.
         let end = at.before(&opening).unwrap_or_else(|| self.body_at.unwrap_or(at).after(&self.body));
         self.scan = Scan::default();
         Outcome::Next { end, next: Block::begin(&opening, tag, end, line_start) }
     }
 
-    /// The block is too long.
+    /// Handles a block that exceeds the limit.
     fn overflow<'a>(
         &mut self,
         rest: (Token<'a>, Place),
@@ -306,13 +307,13 @@ impl Block {
         if found { Outcome::LeftOpen { end, rest } } else { Outcome::Text { rest } }
     }
 
-    /// The block is text, which stands at a place.
+    /// Converts the block to text, with its place.
     pub(super) fn into_text(self) -> (String, Place) {
         (format!("{}{}{}", self.opening, self.tag, self.body), self.at)
     }
 
-    /// Takes what is no queries out of a block that was left open at `end`: it is text, and the block ends before it.
-    /// `None` where all is queries.
+    /// Removes the part that is not queries from a block left open at `end`: that part is text, and the block
+    /// ends before it. Returns `None` if the whole body is queries.
     pub(super) fn take_rest(&mut self, end: Place) -> Option<(String, Place)> {
         if self.closing.is_some() {
             return None;
@@ -323,12 +324,12 @@ impl Block {
         (len == 0 || !is_blank(&rest)).then_some((rest, at))
     }
 
-    /// Whether nothing is left of it but markup.
+    /// Returns whether nothing but markup is left of the block.
     pub(super) fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 
-    /// What began like a block holds no queries: it is only markup. Its tag and the place, where that is text.
+    /// Discards a block without queries. Returns its tag and place if the tag is text.
     pub(super) fn into_markup(self, out: &mut dyn Output) -> Option<(String, Place)> {
         if self.opening.is_empty() {
             return Some((self.tag, self.at));
@@ -338,9 +339,9 @@ impl Block {
         None
     }
 
-    /// The block ends at `end`; `marked` says whether by its own end marker.
+    /// Ends the block at `end`; `marked` tells whether by its own end marker.
     pub(super) fn end(self, end: Place, marked: bool, out: &mut dyn Output) -> Ended {
-        // What is found in the queries stands there, not in the opening line.
+        // Findings about the queries are placed at the queries, not at the opening line.
         let body = self.body.trim();
         let used = match self.body_at.filter(|_| !body.is_empty()) {
             Some(at) => {
@@ -353,7 +354,7 @@ impl Block {
     }
 }
 
-/// Whether a line may begin queries.
+/// Returns whether a line may begin queries.
 fn begins(line: &str) -> bool {
     line.starts_with(['[', '{', '"', '\'', '“', '‘']) || line.starts_with("```")
 }

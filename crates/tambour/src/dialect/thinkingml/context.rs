@@ -1,4 +1,5 @@
-//! What every part of the reader is given: the options and the line; and the findings that several of them tell.
+//! State shared by all parts of the reader: the options and the current line. Also the findings that several
+//! parts report.
 
 use std::sync::Arc;
 
@@ -12,28 +13,28 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
-/// What every part is given. The frame alone changes it.
+/// State given to every part. Only the frame changes it.
 pub(super) struct Context {
     pub(super) options: Arc<Options>,
     pub(super) own: ThinkingMlOptions,
-    /// What came since the last line break.
+    /// Content of the current line so far.
     pub(super) line: Line,
-    /// Whether text is read again in which no queries block begins.
+    /// Set while text is read a second time in which no queries block begins.
     pub(super) no_blocks: bool,
 }
 
-/// What a line has held so far.
+/// Content of a line so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// White space.
+    /// Only white space.
     Blank,
     /// A tag of the structure, and white space.
     Tag,
-    /// Text.
+    /// Other text.
     Text,
 }
 
-/// `<final>` in what is no answer so far, and what follows it, as it was written.
+/// A `<final>` in text that is not the answer so far, with the text after it, both as written.
 pub(super) struct Quote {
     pub(super) raw: String,
     pub(super) tag_len: usize,
@@ -45,16 +46,16 @@ impl Context {
         Context { options: Arc::clone(options), own: options.of(), line: Line::Blank, no_blocks: false }
     }
 
-    /// Whether only white space came since the last line break.
+    /// Returns whether the line has only white space so far.
     pub(super) fn line_blank(&self) -> bool {
         self.line == Line::Blank
     }
 
-    /// Text has been read.
+    /// Updates the line after text.
     #[inline]
     pub(super) fn text_came(&mut self, text: &str) {
         self.line = match text.as_bytes().last() {
-            // Most pieces end in a word.
+            // Most chunks end in a word.
             Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) if is_blank(&text[last + 1..]) => Line::Blank,
                 None if is_blank(text) => self.line,
@@ -65,7 +66,7 @@ impl Context {
     }
 }
 
-/// Reports a rule over a tag or other short token.
+/// Reports a rule at a tag or other short token of `len` bytes.
 pub(super) fn report(
     rule: &'static Rule,
     at: Place,
@@ -77,7 +78,7 @@ pub(super) fn report(
     out.report(Report::new(rule, at, at.offset + len, message).repaired(repair));
 }
 
-/// Reports attributes and case of a tag that is read as a tag.
+/// Reports attributes and case of a tag.
 pub(super) fn check_tag(name: Name, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
     let len = tag.raw.len();
     if !exact {
@@ -116,7 +117,7 @@ pub(super) fn tag_in_plain_text(
     out.report(report.row(row).repaired(repair));
 }
 
-/// Reports the failure marker in a reply that is none.
+/// Reports a failure marker that is not the whole reply.
 pub(super) fn embedded_marker(at: Place, repair: &str, out: &mut dyn Output) {
     let message = "the failure marker stands beside other content";
     report(rules::PARSING_ERROR_EMBEDDED, at, MARKER.len(), message, repair, out);

@@ -1,4 +1,4 @@
-//! The text of the answer on its way out: tags, marks and comments in it, and what of them is escaped (T-020, T-029).
+//! Escaping of the answer: tags, marks and comments in its text (T-020, T-029).
 
 use std::borrow::Cow;
 
@@ -11,34 +11,35 @@ use crate::lex::seam::{Joined, Seam};
 use crate::options::Options;
 use crate::span::Place;
 
-/// Text of the answer, held until it is known what is code.
+/// Text of the answer, held until it is known whether it is code.
 pub(super) struct Escape {
     seam: Seam,
     filter: CodeFilter<Marked>,
-    /// The comment that is open in what goes out.
+    /// Open comment in the emitted text.
     comment: Comment,
 }
 
-/// What waits in the filter: something that is escaped or reported once it is known not to be code.
+/// Markup held in the filter: it is escaped or reported once it is known not to be code.
 #[derive(Clone, Debug)]
 struct Marked {
     at: Place,
     end: usize,
     kind: Kind,
-    /// Whether it has been reported before.
+    /// Set if it was reported before.
     quiet: bool,
 }
 
-/// What it is.
+/// Kind of held markup.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// A tag, which is text in a comment.
+    /// A tag; inside a comment it is text.
     Tag(&'static Rule, String),
-    /// The end of the answer in prose: written down it would end that in a comment too.
+    /// The closing tag of the answer in prose. It is escaped inside comments too, since it would end the
+    /// answer there.
     End(&'static Rule, String),
     /// The failure marker.
     Marker,
-    /// An unfinished tag before a tag.
+    /// An unfinished tag before another tag.
     Open,
     CommentOpen,
 }
@@ -50,7 +51,7 @@ impl Escape {
         Escape { seam, filter, comment: Comment::default() }
     }
 
-    /// The text is written by a model that obeys: it escapes in code too.
+    /// Decodes entities in code, for text of a model that follows the rules: it escapes in code too.
     pub(super) fn decode(&mut self) {
         self.filter.entities(CodeEntities::Decode);
     }
@@ -59,25 +60,25 @@ impl Escape {
         self.seam.held() + self.filter.held()
     }
 
-    /// Whether text goes out, wherever it stands.
+    /// Returns whether text can be emitted unchanged, without its place.
     #[inline]
     pub(super) fn passes(&self, text: &str) -> bool {
         self.seam.passes(text)
     }
 
-    /// Such text.
+    /// Emits text for which [`passes`](Escape::passes) holds.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
         pass(Joined::Text(text), &mut self.filter, &mut self.comment, out);
     }
 
-    /// Text.
+    /// Reads text.
     pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let Escape { seam, filter, comment } = self;
         seam.text(text, at, &mut |joined| pass(joined, filter, comment, out));
     }
 
-    /// Something that is escaped unless it is code, or reported unless it is; `quiet` if it has been reported before.
+    /// Reads markup that is escaped or reported unless it is in code; `quiet` if it was reported before.
     pub(super) fn mark(&mut self, raw: &str, at: Place, kind: Kind, quiet: bool, out: &mut dyn Output) {
         let marked = Marked { at, end: at.offset + raw.trim_end().len(), kind, quiet };
         let Escape { seam, filter, comment } = self;
@@ -90,7 +91,7 @@ impl Escape {
         filter.text_tag(raw, marked, &mut |piece| send(piece, comment, out));
     }
 
-    /// Lets go what waits: nothing follows that could change it.
+    /// Emits all held text: nothing follows that could change it.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         let Escape { seam, filter, comment } = self;
         seam.finish(&mut |joined| pass(joined, filter, comment, out));
@@ -98,7 +99,7 @@ impl Escape {
     }
 }
 
-/// A piece of the answer on its way to the code filter.
+/// Passes text of the answer to the code filter.
 #[inline]
 fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Marked>, comment: &mut Comment, out: &mut dyn Output) {
     let (raw, at, end, kind) = match joined {
@@ -113,7 +114,7 @@ fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Marked>, comment: &mut Comme
     filter.text_tag(raw, marked, &mut |piece| send(piece, comment, out));
 }
 
-/// A piece of the answer that is known to be code or not.
+/// Emits text of the answer once it is known whether it is code.
 #[inline]
 fn send(piece: Piece<'_, Marked>, comment: &mut Comment, out: &mut dyn Output) {
     match piece {

@@ -1,4 +1,4 @@
-//! Elements that come too late: left out, or read as late thoughts. Their findings cover all of them.
+//! Elements that come too late: left out, or read as late thoughts. One finding covers the whole element.
 
 use super::context;
 use super::rules;
@@ -11,28 +11,28 @@ use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_space;
 use crate::span::Place;
 
-/// What a token comes to in an element that came too late.
+/// Effect of a token on a late element.
 pub(super) enum Outcome {
-    /// It goes on.
+    /// The element continues.
     Open,
-    /// It is over.
+    /// The element has ended.
     Over,
-    /// It was left open before the token, which is still to be read.
+    /// The element was left open before the token, which is unread.
     LeftOpen,
 }
 
-/// An element that came too late.
+/// An element that comes too late.
 pub(super) struct Late {
     name: Name,
     rule: &'static Rule,
     message: String,
     at: Place,
-    /// Offset after its opening tag.
+    /// Offset after the opening tag.
     opened: usize,
-    /// Whether it stands in an open `<thinking>`, which goes on after it.
+    /// Set if the element is in an open `<thinking>`, which continues after it.
     in_thinking: bool,
     entities: Entities,
-    /// Whether text of it has been handed on, and whether markup came since.
+    /// Set once text of it was emitted, and if markup followed that text.
     begun: bool,
     gap: bool,
 }
@@ -44,12 +44,12 @@ impl Late {
         Late { name, rule, message, at, opened, in_thinking, entities, begun: false, gap: false }
     }
 
-    /// The same in an open `<thinking>`, which goes on after it.
+    /// Marks the element as part of an open `<thinking>`, which continues after it.
     pub(super) fn in_thinking(self) -> Late {
         Late { in_thinking: true, ..self }
     }
 
-    /// A further one: a paragraph of its own.
+    /// Marks the element as a further late thought, which begins a new paragraph.
     pub(super) fn further(self) -> Late {
         Late { begun: true, gap: true, ..self }
     }
@@ -58,12 +58,12 @@ impl Late {
         self.entities.held()
     }
 
-    /// Whether its text is a thought that came after the answer.
+    /// Returns whether the text is a thought after the answer.
     pub(super) fn is_thought(&self) -> bool {
         matches!(self.name, Name::Thinking | Name::Phase)
     }
 
-    /// Text of a late thought: its phases and titles are paragraphs.
+    /// Emits text of a late thought: its phases and titles are paragraphs.
     fn thought(&mut self, text: &str, out: &mut dyn Output) {
         let inner = if self.begun && !self.gap { text } else { text.trim_start_matches(is_space) };
         if inner.is_empty() {
@@ -76,7 +76,7 @@ impl Late {
         out.intent(Intent::Aside { kind: AsideKind::Thought, text: inner });
     }
 
-    /// Whether a tag ends it without being its own closing tag.
+    /// Returns whether a tag other than its own closing tag ends the element.
     fn ends_at(&self, tag: &Tag<'_>, name: Name) -> bool {
         let open = tag.kind == TagKind::Open;
         match (self.in_thinking, name) {
@@ -87,7 +87,7 @@ impl Late {
         }
     }
 
-    /// The next token.
+    /// Handles the next token.
     pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) -> Outcome {
         if !matches!(token, Token::Text(_)) {
             self.flush(out);
@@ -124,13 +124,13 @@ impl Late {
         self.entities = entities;
     }
 
-    /// A run of text ends.
+    /// Ends a run of text.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         let mut entities = std::mem::take(&mut self.entities);
         entities.flush(&mut |text| self.thought(text, out));
     }
 
-    /// The element ends at `end`. Whether an open `<thinking>` goes on after it.
+    /// Ends the element at `end`. Returns whether an open `<thinking>` continues after it.
     pub(super) fn end(mut self, end: usize, out: &mut dyn Output) -> bool {
         self.flush(out);
         let repair = if self.is_thought() { "read as a late thought" } else { "left out" };
@@ -140,7 +140,7 @@ impl Late {
     }
 }
 
-/// What a phase says beside its number is lost where it is none any more.
+/// Reports attributes of a late phase, other than its number, that are lost.
 pub(super) fn check_attributes(name: Name, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
     let number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     let plain = tag.rest().trim().is_empty()

@@ -1,16 +1,16 @@
-//! The minimal escape of a raw reply: `<final>` and `</final>` within `<thinking>` (T-014, R-90).
+//! Minimal escaping of a raw reply: `<final>` and `</final>` inside `<thinking>` (T-014, R-90).
 
 use std::borrow::Cow;
 
 const THINKING: (&str, &str) = ("<thinking>", "</thinking>");
 
-/// A raw reply with these two literals escaped in its thinking, so that it passes the structure check. Nothing else is changed;
-/// a reply whose answer begins within `<thinking>` stays as it is.
+/// Escapes these two literals in the thinking of a raw reply, so that it passes the structure check. Nothing
+/// else changes; a reply whose answer begins inside `<thinking>` is returned as it is.
 #[must_use]
 pub fn escape_literals(reply: &str) -> Cow<'_, str> {
     let Some(start) = reply.find(THINKING.0).map(|at| at + THINKING.0.len()) else { return reply.into() };
     let ends = || reply[start..].match_indices(THINKING.1).map(|(at, _)| start + at);
-    // One that the answer follows is the real one; thinking may speak of others.
+    // A closing tag followed by the answer is the real one; thinking may mention others.
     let real = ends().find(|end| reply[end + THINKING.1.len()..].trim_start().starts_with("<final>"));
     let Some(end) = real.or_else(|| ends().next()) else { return reply.into() };
     let (thinking, rest) = reply[start..].split_at(end - start);

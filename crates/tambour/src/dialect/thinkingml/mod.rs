@@ -1,8 +1,8 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
-//! `frame` alone knows the parts of a reply: `think`, `serp`, `thinking`, `answer`, `block` and `late`. Each part takes a token,
-//! its place and the output, keeps what it knows to itself and returns an `Outcome`: what the frame should do next. No part
-//! knows the frame or calls another.
+//! Only `frame` knows the parts of a reply: `think`, `serp`, `thinking`, `answer`, `block` and `late`. Each
+//! part takes a token, its place and the output, keeps its own state, and returns an `Outcome` that tells the
+//! frame how to continue. No part knows the frame or calls another.
 
 mod answer;
 mod block;
@@ -33,7 +33,7 @@ use crate::lex::markup::Markup;
 use crate::options::Options;
 use crate::span::Place;
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "thinkingml",
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
@@ -71,7 +71,8 @@ impl ThinkingMl {
 }
 
 impl ThinkingMl {
-    /// Reads once more, now as text, the comment outside that hides the only structure there is.
+    /// Reads the text of a comment outside the elements a second time, as ordinary text, if it hides the only
+    /// structure of the reply.
     fn read_comment(&mut self, out: &mut dyn Output) {
         let mut runs = self.frame.take_commented();
         if let Some((last, _)) = runs.last_mut() {

@@ -2,12 +2,12 @@
 
 use crate::options::{Set, Setting};
 
-/// How ThinkingML is read.
+/// Options for reading ThinkingML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThinkingMlOptions {
-    /// Whether the queries block may be absent (T-040).
+    /// Set if the queries block may be absent (T-040).
     pub(super) block_optional: bool,
-    /// Whether `<final>` alone on its line ends an unclosed phase.
+    /// Set if `<final>` alone on its line ends an unclosed phase.
     pub(super) lone_final_closes: bool,
 }
 

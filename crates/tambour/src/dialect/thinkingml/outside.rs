@@ -1,53 +1,54 @@
-//! Text outside the elements: held until it is known whether a structure makes it superfluous (X-013, T-015), and
-//! the fence around a reply (T-018).
+//! Text outside the elements, held until a structure may make it superfluous (X-013, T-015), and the fence
+//! around a reply (T-018).
 
 use crate::lex::fence::Fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
-/// Text outside the elements, from its first character that is not blank.
+/// Text outside the elements, from its first non-blank character.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outside {
     text: String,
-    /// The runs of `text`: what was taken out stood between them.
+    /// Contiguous runs of `text`; removed text was between them.
     runs: Vec<Run>,
     /// The place after `text`.
     end: Place,
-    /// Where the text has come, so that it is not searched again for each element.
+    /// Line state at the end of `text`, kept so that the text is not searched again for each element.
     reach: Reach,
-    /// The same before the last `<!--`, which may belong to a queries block.
+    /// Start of the last `<!--`, which may belong to a queries block, and the line state before it.
     comment: Option<(usize, Reach)>,
-    /// The first byte after the first `<!--` that hides an element.
+    /// Index after the first `<!--` that hides an element.
     hiding: Option<usize>,
-    /// The same of the comment that is open, where the element stands in the middle of a line: it counts unless the comment
-    /// is closed and stands beside text.
+    /// Index after an open `<!--` that hides an element in the middle of a line. The element counts unless
+    /// the comment closes and has text beside it.
     mentioning: Option<usize>,
-    /// The same of a comment that was closed with nothing before it, and the text up to its end.
+    /// Index after a closed `<!--` with nothing before it, and the index after its end.
     only: Option<(usize, usize)>,
-    /// Whether something did not fit, what of it is not blank, and the offset after it.
+    /// Set once text did not fit. The fields below hold the non-blank extents of such text, its end offset,
+    /// and whether the next such text begins a new extent.
     over: bool,
     beyond: Vec<(Place, usize)>,
     beyond_end: usize,
     beyond_gap: bool,
 }
 
-/// Most bytes of a line that opens a fence around the reply.
+/// Longest line, in bytes, that may open a fence around the reply.
 const FENCE_LINE: usize = 256;
 
 const COMMENT: &str = "<!--";
 
-/// How far a text has come.
+/// Lines at the end of a growing text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
-    /// Bytes up to the last character that is not blank, and where its line starts.
+    /// Index after the last non-blank character, and start of its line.
     filled: usize,
     line: usize,
-    /// Where the last line starts.
+    /// Start of the last line.
     last_line: usize,
 }
 
 impl Reach {
-    /// Text was added at `from`.
+    /// Adds text that starts at index `from`.
     fn add(&mut self, text: &str, from: usize) {
         let inner = text.trim_end_matches(is_space);
         if !inner.is_empty() {
@@ -60,12 +61,12 @@ impl Reach {
     }
 }
 
-/// A run of text without a gap.
+/// A contiguous run of text.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Where it starts in the text outside.
+    /// Start in the text outside.
     from: usize,
-    /// Where it starts in the reply.
+    /// Place in the reply.
     at: Place,
 }
 
@@ -75,13 +76,13 @@ pub(super) struct FenceLine {
     marks: Fence,
     pub(super) place: Place,
     pub(super) end: usize,
-    /// Whether it has been reported.
+    /// Set once it was reported.
     pub(super) told: bool,
 }
 
 impl Outside {
-    /// Adds text that starts at `place`, up to `limit` bytes in all, and returns what does not fit; a tag is `whole`
-    /// and never cut. White space before anything else is not kept.
+    /// Adds text that starts at `place`, up to `limit` bytes in total, and returns the part that does not
+    /// fit. Text that is `whole`, such as a tag, is never cut. Leading white space is dropped.
     pub(super) fn push<'a>(
         &mut self,
         text: &'a str,
@@ -113,14 +114,14 @@ impl Outside {
         let from = self.text.len();
         if text == COMMENT {
             self.comment = Some((from, self.reach));
-            // A comment in a comment: the outer one was left open.
+            // A comment inside a comment: the outer one was left open.
             self.hiding = self.hiding.or(self.mentioning.take());
         }
         self.text.push_str(text);
         self.reach.add(text, from);
     }
 
-    /// Notes text that did not fit and is left out: only its place matters.
+    /// Records the extent of text that did not fit and is left out.
     pub(super) fn overflow(&mut self, rest: &str, place: Place) {
         self.over = true;
         self.beyond_gap |= self.beyond_end != place.offset;
@@ -147,13 +148,13 @@ impl Outside {
         &self.text
     }
 
-    /// The runs of text, each with its place.
+    /// Returns the runs of text with their places.
     pub(super) fn runs(&self) -> impl Iterator<Item = (&str, Place)> {
         let ends = self.runs.iter().skip(1).map(|run| run.from).chain([self.text.len()]);
         self.runs.iter().zip(ends).map(|(run, end)| (&self.text[run.from..end], run.at))
     }
 
-    /// The text from a byte on, run by run.
+    /// Returns the runs of the text from index `byte` on.
     pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
         let ends = self.runs.iter().skip(1).map(|run| run.from).chain([self.text.len()]);
         self.runs.iter().zip(ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
@@ -162,31 +163,32 @@ impl Outside {
         })
     }
 
-    /// The run that holds a byte of the text.
+    /// Returns the run that holds the byte at an index.
     fn run(&self, byte: usize) -> Run {
         let found = self.runs.iter().rev().find(|run| run.from <= byte);
         found.copied().unwrap_or(Run { from: 0, at: self.end })
     }
 
-    /// What is not blank, run by run: start, and offset after it.
+    /// Returns the non-blank extent of each run: its place, and the offset after it.
     pub(super) fn ranges(&self) -> Vec<(Place, usize)> {
         let mut ranges: Vec<Option<(Place, usize)>> = self.runs().map(|(text, at)| inner(text, at)).collect();
         let mut beyond = self.beyond.iter().copied().peekable();
         if let Some(Some((_, last))) = ranges.last_mut()
             && let Some((_, end)) = beyond.next_if(|(at, _)| *at == self.end)
         {
-            // What did not fit of the last run.
+            // The overflow of the last run.
             *last = end;
         }
         ranges.into_iter().flatten().chain(beyond).collect()
     }
 
-    /// Takes everything.
+    /// Takes all text.
     pub(super) fn take(&mut self) -> Outside {
         std::mem::take(self)
     }
 
-    /// Takes an open `<!--` from the end: it belongs to a queries block. Where it starts, or `at`.
+    /// Takes an open `<!--` from the end, because it belongs to a queries block. Returns its place, or `at`
+    /// without one.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
         let last = |&(from, _): &(usize, Reach)| from + COMMENT.len() == self.reach.filled;
         let Some((from, reach)) = self.comment.take().filter(last).filter(|_| !self.over) else {
@@ -196,19 +198,20 @@ impl Outside {
         (self.split_off(from, at, reach), at)
     }
 
-    /// The comment that is open holds what begins the structure, at the start of a line or in the middle.
+    /// Records that the open comment hides the beginning of a structure, at the start of a line or in the
+    /// middle.
     pub(super) fn hides_structure(&mut self, at_start: bool) {
         let Some((from, _)) = self.comment else { return };
         let place = if at_start { &mut self.hiding } else { &mut self.mentioning };
         place.get_or_insert(from + COMMENT.len());
     }
 
-    /// Whether a comment that is over hides an element, which is read if no other one comes.
+    /// Returns whether a comment hides an element that is read if no other one follows.
     pub(super) fn is_hiding(&self) -> bool {
         self.hiding.is_some() && !self.over
     }
 
-    /// The comment that is open ends behind the text so far.
+    /// Records that the open comment ends after the text so far.
     pub(super) fn comment_closes(&mut self) {
         if let Some(from) = self.mentioning.take()
             && self.comment.is_some_and(|(_, before)| before.filled == 0)
@@ -217,7 +220,7 @@ impl Outside {
         }
     }
 
-    /// Takes everything behind the first `<!--` that hides an element, run by run.
+    /// Takes all text after the first `<!--` that hides an element, run by run.
     pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
         let only = self.only.take().filter(|(_, end)| self.reach.filled <= *end).map(|(from, _)| from);
         let mentioned = [self.hiding.take(), self.mentioning.take(), only].into_iter().flatten().min();
@@ -234,13 +237,13 @@ impl Outside {
         runs
     }
 
-    /// Where the run of a byte ends.
+    /// Returns the end of the run that holds the byte at an index.
     fn run_end(&self, byte: usize) -> usize {
         let next = self.runs.iter().map(|run| run.from).find(|from| *from > byte);
         next.unwrap_or(self.text.len())
     }
 
-    /// The last line that is not blank, if it is short enough for a fence: it is looked at for each element.
+    /// Returns the last non-blank line if it is short enough for a fence. It is examined for each element.
     fn last_line(&self) -> Option<&str> {
         let Reach { filled, line, .. } = self.reach;
         (filled - line <= FENCE_LINE).then(|| &self.text[line..filled])
@@ -264,13 +267,14 @@ impl Outside {
         Some(FenceLine { marks, place, end, told: false })
     }
 
-    /// The place of a byte of the text.
+    /// Returns the place of the byte at an index.
     fn place(&self, byte: usize) -> Place {
         let run = self.run(byte);
         run.at.after(&self.text[run.from..byte])
     }
 
-    /// Removes the text from a byte on, which stands at `place`, and returns it. More text does not follow it directly.
+    /// Removes the text from index `byte` on, whose place is `place`, and returns it. Later text starts a new
+    /// run.
     fn split_off(&mut self, byte: usize, place: Place, reach: Reach) -> String {
         let rest = self.text.split_off(byte);
         while self.runs.last().is_some_and(|run| run.from >= byte) {
@@ -280,7 +284,7 @@ impl Outside {
         rest
     }
 
-    /// Removes the line that closes `fence` behind all text.
+    /// Removes the line that closes `fence` at the end of the text.
     pub(super) fn take_last_closing(&mut self, fence: &FenceLine) {
         let body = self.text.trim_end();
         let line = body.rfind('\n').map_or(0, |at| at + 1);
@@ -296,7 +300,7 @@ impl Outside {
         }
     }
 
-    /// Removes the line that closes `fence`; whether there was one.
+    /// Removes the line that closes `fence` at the beginning of the text; returns whether there was one.
     pub(super) fn take_closing(&mut self, fence: &FenceLine) -> bool {
         let closes = fence.marks.is_closed_by_line(self.text.lines().next().unwrap_or(""));
         if closes {
@@ -314,7 +318,7 @@ impl Outside {
     }
 }
 
-/// Where text that is not blank stands without the blanks around it.
+/// Returns the extent of a text without surrounding white space, unless it is blank.
 fn inner(text: &str, at: Place) -> Option<(Place, usize)> {
     let body = text.trim_matches(is_space);
     let before = text.len() - text.trim_start_matches(is_space).len();

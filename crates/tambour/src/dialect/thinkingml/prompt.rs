@@ -1,4 +1,5 @@
-//! Format instructions for a system prompt (T-066). The example comes first: small models follow it better than rules.
+//! Format instructions for a system prompt (T-066). The example comes first: small models follow it better
+//! than rules.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use super::options::ThinkingMlOptions;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
-/// The instructions.
+/// Builds the instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
     let (prompt, required, optional) = match options.texts.language {
         Language::Zh => (ZH, ZH_REQUIRED, ZH_OPTIONAL),
@@ -16,7 +17,7 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     Prompt { rules: prompt.rules.replace("{block}", block).into(), ..prompt }
 }
 
-/// Whether the queries block must be there (T-040).
+/// Sentences about the queries block, required or optional (T-040).
 const EN_REQUIRED: &str = "<final> ends with the three lines of the queries block, not indented:";
 const EN_OPTIONAL: &str =
     "<final> may end with the three lines of the queries block (they may be left out), not indented:";

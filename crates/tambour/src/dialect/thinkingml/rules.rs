@@ -183,10 +183,10 @@ rules! {
         broken GOOD, correct concat!(thinking!(), answer!("Stretch your ankles.\n"));
 }
 
-/// What the failure marker breaks.
+/// Rules that a failure marker breaks.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
-/// T-040 with `thinkingml.serp_block=optional`.
+/// Rule T-040 under `thinkingml.serp_block=optional`.
 pub(super) const SERP_BLOCK_OPTIONAL: &crate::finding::Rule =
     &crate::finding::Rule { level: crate::finding::Level::Should, ..*SERP_BLOCK_MISSING };

@@ -1,4 +1,4 @@
-//! The summary, `<serp>`: text, whose tags are taken out.
+//! The summary, `<serp>`: text, from which tags are removed.
 
 use super::context;
 use super::rules;
@@ -11,29 +11,30 @@ use crate::lex::seam::{Joined, Seam};
 use crate::options::Options;
 use crate::span::Place;
 
-/// What a token comes to in a summary.
+/// Effect of a token on a summary.
 pub(super) enum Outcome {
-    /// It goes on.
+    /// The summary continues.
     Open,
-    /// It is over.
+    /// The summary has ended.
     Over,
-    /// It was left open where the tag begins another element; whether that is spelled exactly so.
+    /// The summary was left open where the tag of another element begins; the flag is set if its name is
+    /// spelled exactly.
     Begins(Name, bool),
 }
 
-/// The summary under way.
+/// The current summary.
 pub(super) struct Serp {
     at: Place,
-    /// Whether an HTML comment is open; its inside is text (T-027).
+    /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     text: String,
-    /// Bytes of it as it was written.
+    /// Bytes of the text as written.
     written: usize,
     seam: Seam,
-    /// Bytes that a tag, and the summary, may have.
+    /// Longest tag and longest summary, in bytes.
     tag: usize,
     limit: usize,
-    /// Where it became too long.
+    /// Place where the limit was reached.
     full: Option<Place>,
 }
 
@@ -48,12 +49,12 @@ impl Serp {
         Serp { at, in_comment: false, text: String::new(), written: 0, seam, tag, limit, full: None }
     }
 
-    /// `<serp>` begins.
+    /// Begins `<serp>`.
     pub(super) fn begin(&mut self, at: Place) {
         *self = Serp::at(at, self.tag, self.limit);
     }
 
-    /// The next token.
+    /// Handles the next token.
     pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) -> Outcome {
         match token {
             Token::Text(text) if self.in_comment => self.keep(text, at),
@@ -86,24 +87,24 @@ impl Serp {
         Outcome::Open
     }
 
-    /// Reports that it ends at `end` without its closing tag.
+    /// Reports that the summary ends at `end` without its closing tag.
     pub(super) fn left_open(&self, end: usize, out: &mut dyn Output) {
         context::unclosed(Name::Serp, self.at, end, out);
     }
 
-    /// Whether something of it did not fit.
+    /// Returns whether part of the summary did not fit.
     pub(super) fn is_full(&self) -> bool {
         self.full.is_some()
     }
 
-    /// Takes the text, and where the summary stands.
+    /// Takes the text and the place of the summary.
     pub(super) fn take(&mut self) -> (String, Place) {
         let Serp { text, seam, .. } = self;
         seam.finish(&mut |joined| add(text, joined));
         (std::mem::take(text), self.at)
     }
 
-    /// The summary ends at `end`.
+    /// Ends the summary at `end`.
     pub(super) fn end(&mut self, end: usize, out: &mut dyn Output) {
         let (text, _) = self.take();
         if let Some(full) = self.full {
@@ -114,14 +115,14 @@ impl Serp {
         send(&text, out);
     }
 
-    /// Text. Where a tag was taken out of it, its neighbours make no new one.
+    /// Reads text. Neighbours of a removed tag must not join into a new one.
     fn text(&mut self, text: &str, at: Place) {
         let text = self.room_for(text, at);
         let Serp { text: kept, seam, .. } = self;
         seam.text(text, at, &mut |joined| add(kept, joined));
     }
 
-    /// Markup that is kept as text.
+    /// Keeps markup as text.
     fn keep(&mut self, raw: &str, at: Place) {
         let raw = self.room_for(raw, at);
         let Serp { text: kept, seam, .. } = self;
@@ -129,7 +130,7 @@ impl Serp {
         kept.push_str(raw);
     }
 
-    /// The part of `text` that there is room for.
+    /// Returns the part of `text` that fits.
     fn room_for<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
         if self.full.is_some() {
             return "";
@@ -144,17 +145,17 @@ impl Serp {
     }
 }
 
-/// Sends a summary as it was written.
+/// Emits a summary, given as written.
 pub(super) fn send(text: &str, out: &mut dyn Output) {
     out.intent(Intent::Summary(entity::decode(text).into()));
 }
 
-/// Adds text to a summary. A tag that was made of its neighbours is none with a blank in it.
+/// Adds text to a summary. A tag formed by neighbouring text is broken with a space.
 fn add(summary: &mut String, joined: Joined<'_>) {
     match joined {
         Joined::Text(text) => summary.push_str(text),
         Joined::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
-        // The `<` behind it ends it.
+        // The next `<` ends the unfinished tag.
         Joined::Open(raw, _) => summary.push_str(raw),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::structure::{Body, Element, Expected, Misfit, Written};
 
-/// The six elements.
+/// Name of one of the six elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Think,
@@ -27,12 +27,12 @@ impl Name {
         }
     }
 
-    /// Whether it stands at the top level.
+    /// Returns whether the element belongs at the top level.
     pub(super) fn is_top(self) -> bool {
         !matches!(self, Name::Phase | Name::Title)
     }
 
-    /// Whether a reply has begun for good with it: at the top level it is one of those that must be there.
+    /// Returns whether the element begins the structure for good: it is at the top level and mandatory.
     pub(super) fn begins_structure(self) -> bool {
         self.is_top() && EXPECTED.get(self.text()).is_some_and(|element| element.mandatory)
     }
@@ -64,9 +64,9 @@ static EXPECTED: LazyLock<Expected> = LazyLock::new(|| {
 /// The top-level elements that have begun.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// In order of appearance.
+    /// Names in order of appearance.
     names: Vec<Name>,
-    /// Whether one of those is among them that must be there.
+    /// Set once a mandatory element has begun.
     begun: bool,
 }
 
@@ -75,18 +75,18 @@ impl Seen {
         self.names.contains(&name)
     }
 
-    /// Whether there is no other.
+    /// Returns whether no other element has begun.
     pub(super) fn only(&self, name: Name) -> bool {
         self.names.iter().all(|seen| *seen == name)
     }
 
-    /// Whether the structure has begun.
+    /// Returns whether the structure has begun.
     #[inline]
     pub(super) fn structure_begun(&self) -> bool {
         self.begun
     }
 
-    /// An element begins.
+    /// Records the beginning of an element.
     pub(super) fn add(&mut self, name: Name) {
         if !self.has(name) {
             self.names.push(name);
@@ -94,19 +94,19 @@ impl Seen {
         }
     }
 
-    /// An optional element was none.
+    /// Removes an optional element that turned out to be text.
     pub(super) fn forget(&mut self, name: Name) {
         self.names.retain(|seen| *seen != name);
     }
 
-    /// What is wrong with an element that begins now.
+    /// Returns the fault of an element that begins now, if any.
     pub(super) fn misfit(&self, name: Name) -> Option<Misfit<'static>> {
         let seen: Vec<&'static str> = self.names.iter().map(|name| name.text()).collect();
         EXPECTED.misfit(name.text(), &seen)
     }
 }
 
-/// The element a tag name means, and whether it is spelled exactly so (T-021).
+/// Finds the element that a tag name means, and whether the name is spelled exactly (T-021).
 pub(super) fn find(name: &str) -> Option<(Name, bool)> {
     let known = EXPECTED.find(name)?;
     let found = NAMES.into_iter().find(|candidate| candidate.text() == known.element.name)?;

@@ -11,44 +11,44 @@ use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// What a token comes to in a draft.
+/// Effect of a token on a draft.
 pub(super) enum Outcome<'a> {
-    /// It goes on.
+    /// The draft continues.
     Open,
-    /// It is over.
+    /// The draft has ended.
     Over,
-    /// It was left open where another element begins, with a tag of so many bytes; what follows is still to be read.
+    /// The draft was left open where another element begins, with a tag of `len` bytes; `rest` is unread.
     Begins { name: Name, at: Place, len: usize, rest: Option<(Token<'a>, Place)> },
 }
 
-/// The draft under way.
+/// The current draft.
 pub(super) struct Think {
-    /// The mark that opened it, and those inside.
+    /// The opening mark, and the marks nested in it.
     open: Open,
     at: Place,
-    /// `<thinking>` inside, until the next token tells what it is.
+    /// A `<thinking>` in the draft, until the next token decides what it is.
     pending: Option<(String, Place)>,
-    /// The mark that closed the last draft, while nothing else has come.
+    /// The mark that closed the last draft, as long as no text follows it.
     closed: Option<Mark>,
-    /// What of it is the answer if it is never closed and no other one comes.
+    /// Quoted `<final>`: the answer, if the draft is never closed and no other answer follows.
     told: Told,
-    /// Whether an HTML comment is open; its inside is text (T-027).
+    /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     entities: Entities,
 }
 
-/// `<final>` in the middle of a line of a draft.
+/// `<final>` elements in the middle of a line of a draft.
 #[derive(Default)]
 struct Told {
-    /// The last one that is open, and the last one that was closed.
+    /// The last open one, and the last closed one.
     open: Option<Quote>,
     whole: Option<Quote>,
-    /// Whether text stands behind the one that was closed.
+    /// Set if text follows the closed one.
     behind: bool,
 }
 
 impl Told {
-    /// The next token of the draft; more than `limit` bytes are not kept.
+    /// Handles the next token of the draft; keeps at most `limit` bytes.
     fn see(&mut self, token: &Token<'_>, at: Place, in_comment: bool, limit: usize) {
         let raw = token.raw();
         if let Token::Tag(tag) = token
@@ -88,28 +88,29 @@ impl Think {
         }
     }
 
-    /// The answer that the draft holds. Beside text outside it must be whole and the last there is.
+    /// Takes the answer that the draft holds. Unless the draft is `alone` in the reply, the answer must be
+    /// closed and last.
     pub(super) fn take_told(&mut self, alone: bool) -> Option<Quote> {
         let Told { open, whole, behind } = std::mem::take(&mut self.told);
         if alone { whole.or(open) } else { whole.filter(|_| !behind) }
     }
 
-    /// `<think>` begins.
+    /// Begins `<think>`.
     pub(super) fn begin(&mut self, at: Place) {
         *self = Think::new(marks::THINK, at);
     }
 
-    /// Another mark stands for `<think>`.
+    /// Records that another mark opened the draft.
     pub(super) fn opened_by(&mut self, mark: Mark) {
         self.open = Open::new(mark);
     }
 
-    /// The mark that closed the last draft, if nothing else has come.
+    /// Takes the mark that closed the last draft, if no text followed it.
     pub(super) fn take_closed(&mut self) -> Option<Mark> {
         self.closed.take()
     }
 
-    /// A comment that is open ends: it came in what was read again.
+    /// Ends an open comment, because it began in text that was read a second time.
     pub(super) fn leave_comment(&mut self) {
         self.in_comment = false;
     }
@@ -118,12 +119,12 @@ impl Think {
         self.entities.held()
     }
 
-    /// A run of text ends.
+    /// Ends a run of text.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         self.entities.flush(&mut |text| out.intent(Intent::Draft(text)));
     }
 
-    /// It ends at `end` without its closing mark.
+    /// Ends the draft at `end` without its closing mark.
     pub(super) fn left_open(&mut self, end: usize, out: &mut dyn Output) {
         self.flush(out);
         if let Some((raw, _)) = self.pending.take() {
@@ -132,7 +133,7 @@ impl Think {
         context::unclosed(Name::Think, self.at, end, out);
     }
 
-    /// The next token.
+    /// Handles the next token.
     pub(super) fn token<'a>(
         &mut self,
         token: Token<'a>,
@@ -183,7 +184,7 @@ impl Think {
         Outcome::Open
     }
 
-    /// A tag that does not end it as its own.
+    /// Handles a tag that does not close the draft.
     fn tag<'a>(&mut self, tag: &Tag<'_>, at: Place, context: &Context, out: &mut dyn Output) -> Outcome<'a> {
         let len = tag.raw.len();
         if let Some((name, exact)) = structure::find(tag.name)
@@ -208,7 +209,7 @@ impl Think {
         Outcome::Open
     }
 
-    /// A mark inside the draft; whether it ends it.
+    /// Handles a mark inside the draft; returns whether it closes the draft.
     fn closes(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let Some(mark) = mark_of(token) else { return false };
         if self.in_comment && mark.kind == Kind::Open {
@@ -229,7 +230,7 @@ impl Think {
         true
     }
 
-    /// Whether an unfinished token at the very end of a draft is the beginning of its end.
+    /// Returns whether an unfinished token at the very end begins the closing mark of the draft.
     pub(super) fn is_half_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
             || self.told.open.is_some() && "</final>".starts_with(carry)
@@ -243,13 +244,13 @@ impl Default for Think {
     }
 }
 
-/// The mark of reasoning that a token is, if it is no tag of ThinkingML.
+/// Returns the reasoning mark of a token that is not a tag of ThinkingML.
 pub(super) fn other_mark(token: &Token<'_>) -> Option<Mark> {
     let own = matches!(token, Token::Tag(tag) if structure::find(tag.name).is_some());
     mark_of(token).filter(|_| !own)
 }
 
-/// The mark of reasoning that a token is. A tag that closes itself is none.
+/// Returns the reasoning mark of a token. A self-closing tag is not one.
 fn mark_of(token: &Token<'_>) -> Option<Mark> {
     match token {
         Token::Tag(tag) if tag.kind == TagKind::SelfClosing => None,

@@ -1,4 +1,4 @@
-//! Events to ThinkingML that passes the strict check.
+//! Writes events as ThinkingML that passes the strict check.
 
 use crate::dialect::MARKER;
 use crate::event::Event;
@@ -17,9 +17,9 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     write_with(events, true)
 }
 
-/// The same; a reply without queries gets an empty block where the contract wants one (T-040).
+/// Like [`write`], but a reply without queries gets an empty block only if one is required (T-040).
 pub(super) fn write_with(events: &[Event<'_>], block_required: bool) -> String {
-    // Room for the answer at once: a text that grows is there twice.
+    // Allocated at once: a growing string is briefly held twice.
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let answer = String::with_capacity(events.iter().map(size).sum());
     let mut parts = Parts { answer, ..Parts::default() };
@@ -76,7 +76,7 @@ impl Parts {
         out.push_str("</thinking>\n<final>\n");
         out.push_str(&answer);
         if let Some(queries) = self.queries.or_else(|| block_required.then(Vec::new)) {
-            // No tag in a query ends the block or the answer.
+            // A tag in a query must not end the block or the answer.
             let queries = serde_json::Value::from(queries).to_string().replace("</", "<\\/");
             out.push_str(&format!("\n<!-- <serp_queries>\n{queries}\n</serp_queries> -->"));
         }
@@ -85,7 +85,7 @@ impl Parts {
     }
 }
 
-/// Escapes what the parser would read as a tag, and what it would decode in code; nothing else.
+/// Escapes everything that the parser would read as a tag or decode in code, and nothing else.
 fn escape_tags(text: &str) -> String {
     let mut writer = Writer {
         seam: Seam::new(MARKER, text.len() + 1),
@@ -106,22 +106,23 @@ fn escape_tags(text: &str) -> String {
 }
 
 struct Writer {
-    /// An unfinished tag before one that is escaped must not go on behind it.
+    /// Keeps an unfinished tag before an escaped one from continuing after it.
     seam: Seam,
     filter: CodeFilter<Kind>,
     comment: Comment,
-    /// Whether a comment is open in what came in, and whether nothing stands in it yet.
+    /// Set while a comment is open in the input, and while it has no content yet.
     in_comment: bool,
     begun: bool,
     out: String,
 }
 
-/// What goes through the filter.
+/// Kind of markup in the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A tag, or an unfinished one before a tag, that is text in a comment.
+    /// A tag, or an unfinished one before a tag; inside a comment it is text.
     Tag,
-    /// One that counts in a comment too: the end of the answer, in any case (T-021), the queries block, and the marker.
+    /// Markup that counts inside a comment too: the closing tag of the answer, in any case (T-021), the
+    /// queries block, and the marker.
     Always,
     CommentOpen,
 }
@@ -152,7 +153,7 @@ impl Writer {
         filter.text_tag(token.raw(), kind, &mut |piece| put(&piece, comment, out));
     }
 
-    /// Whether a tag counts where other tags are text: in a comment a queries block begins only right at its start.
+    /// Returns whether a tag counts even in a comment: a queries block begins there only right at its start.
     fn counts(&self, token: &Token<'_>) -> bool {
         let Token::Tag(tag) = token else { return false };
         match tag.kind {
@@ -187,7 +188,7 @@ fn put(piece: &Piece<'_, Kind>, comment: &mut Comment, out: &mut String) {
         Piece::Tag(raw, kind, in_code) => (*raw, *kind == Kind::Always || !comment.is_open(), *in_code),
     };
     let text = match (escape, in_code) {
-        // What is decoded again is escaped as little as possible: a line that is held has its limit.
+        // Text that is decoded again is escaped as little as possible, because a held line has a limit.
         (true, true) => literal(raw).replace('<', "&lt;"),
         (false, true) => literal(raw),
         (true, false) => raw.replace('<', "&lt;").replace('>', "&gt;"),

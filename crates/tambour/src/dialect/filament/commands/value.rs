@@ -1,4 +1,4 @@
-//! A value of a command. It is read, never computed (R-81).
+//! A value of a command. It is parsed, never computed (R-81).
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::limits::Limits;
 use crate::repair::json;
 use crate::state::bounded;
 
-/// A text without the quotes around it.
+/// Returns a text without surrounding quotes.
 pub(super) fn unquoted(text: &str) -> &str {
     quoted(text).unwrap_or(trim(text))
 }
 
-/// What stands between quotes that hold all of a text.
+/// Returns the content of quotes that enclose a whole text.
 fn quoted(text: &str) -> Option<&str> {
     let text = trim(text);
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
@@ -26,10 +26,11 @@ fn quoted(text: &str) -> Option<&str> {
     end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
 }
 
-/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
+/// Parses the value of a text: a JavaScript word, JSON, a JavaScript object or list; otherwise the text
+/// itself.
 ///
 /// # Errors
-/// What would have to be computed, or guessed, in words.
+/// Returns a message if the value would have to be computed or guessed.
 pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     match text {
         "true" => return Ok(Value::Bool(true)),
@@ -60,15 +61,15 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     Ok(Value::from(text))
 }
 
-/// The report on a key that stands twice in an object or in a list (R-82), in places of the text.
+/// Returns the report on a duplicate key in an object or list (R-82), with places in the text.
 pub(super) fn doubled(text: &str, limits: &Limits) -> Option<Report> {
-    // The bound on findings is one of those that are listed, whatever comes before this one.
+    // The limit bounds the listed findings, and this one must be found whatever precedes it.
     let limits = Limits { findings: limits.findings.max(1_000), ..limits.clone() };
     let reports = text.starts_with(['[', '{']).then(|| json::find(text, &limits).reports)?;
     reports.into_iter().find(|report| report.doubt == Some(Doubt::DuplicateKey))
 }
 
-/// An object or a list as JavaScript writes it.
+/// Parses an object or a list in JavaScript notation.
 fn literal(text: &str, limits: &Limits) -> Result<Value, String> {
     let found = json::find(text, limits);
     if let Some(doubt) = found.doubts.iter().next() {
@@ -81,7 +82,7 @@ fn literal(text: &str, limits: &Limits) -> Result<Value, String> {
     }
 }
 
-/// `+5`, `.5` and `-.5`, which are numbers as they stand.
+/// Parses `+5`, `.5` and `-.5`, which are numbers as written.
 fn signed(text: &str) -> Option<Value> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),
@@ -92,11 +93,11 @@ fn signed(text: &str) -> Option<Value> {
     begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
-/// Functions that MVU computes with, and names of JavaScript that begin a computation.
+/// Functions that MVU computes with, and JavaScript names that begin a computation.
 const FUNCTIONS: &[&str] = &["sqrt", "abs", "round", "floor", "ceil", "min", "max", "pow"];
 const OBJECTS: &[&str] = &["Math.", "math.", "Date.", "new ", "Number(", "parseInt(", "parseFloat(", "_."];
 
-/// Whether a text is a sum or another computation. A date is none.
+/// Returns whether a text is a sum or another computation. A date is not one.
 fn is_computed(text: &str) -> bool {
     if OBJECTS.iter().any(|start| text.starts_with(start)) {
         return true;
@@ -124,7 +125,7 @@ fn is_computed(text: &str) -> bool {
     digits && signs && !is_date(text)
 }
 
-/// Whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with blanks around it.
+/// Returns whether a text is a date, such as `2024-03-05` or `2024/3/5`, possibly with surrounding blanks.
 fn is_date(text: &str) -> bool {
     let day = |sign: char| {
         let parts: Vec<&str> = trim(text).split(sign).collect();
@@ -137,15 +138,15 @@ fn is_date(text: &str) -> bool {
     ['-', '/', '.'].into_iter().any(day)
 }
 
-/// What becomes of an escape that means nothing.
+/// Treatment of an escape without meaning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     Kept,
-    /// Its backslash is left out, as in JavaScript.
+    /// The backslash is dropped, as in JavaScript.
     Undone,
 }
 
-/// A text whose quotes and line breaks are escaped.
+/// Decodes escaped quotes and line breaks of a text.
 pub(super) fn unescaped(text: &str, unknown: Unknown) -> String {
     let mut result = String::with_capacity(text.len());
     let mut chars = text.chars();

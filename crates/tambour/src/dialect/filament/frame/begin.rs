@@ -1,4 +1,4 @@
-//! An element begins: what it is read as, and what is wrong with its place.
+//! The beginning of an element: its kind, and faults of its position.
 
 use super::super::block::{Block, Quotes};
 use super::super::prose::Prose;
@@ -13,7 +13,7 @@ use crate::span::Place;
 use crate::structure::{Misfit, Written};
 
 impl Frame {
-    /// An element of the structure begins.
+    /// Begins an element of the structure.
     pub(super) fn begin(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
         self.begun = true;
         let adjacent =
@@ -93,7 +93,7 @@ impl Frame {
         }
     }
 
-    /// A thought or the content begins, or goes on.
+    /// Begins or continues a thought or the content.
     pub(super) fn open(&mut self, kind: Kind, open: Open, joined: bool, out: &mut dyn Output) {
         self.prose.restart();
         self.remark = false;
@@ -118,7 +118,7 @@ impl Frame {
         }
     }
 
-    /// Reports another name of an element.
+    /// Reports an alias of an element's name.
     pub(super) fn named(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
         if known.written != Written::Alias || known.form != Form::Newer {
             return;
@@ -149,7 +149,7 @@ impl Frame {
         }
     }
 
-    /// Reports attributes that mean nothing.
+    /// Reports attributes without meaning.
     pub(super) fn unused(&self, tag: &Tag<'_>, known: Known, at: Place, used: &[&str], out: &mut dyn Output) {
         let unused: Vec<&str> = tag
             .attributes()
@@ -164,7 +164,7 @@ impl Frame {
         }
     }
 
-    /// A closing tag that closes nothing.
+    /// Handles a closing tag that closes nothing.
     pub(super) fn unopened(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = format!("`{}` closes nothing", tag.raw);
         report(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);

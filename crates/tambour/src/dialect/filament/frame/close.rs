@@ -1,4 +1,4 @@
-//! What becomes of an element when it ends.
+//! The end of an element, and its outcome.
 
 use super::super::block::{Block, Came, notice};
 use super::super::rules;
@@ -10,7 +10,7 @@ use crate::finding::Report;
 use crate::span::Place;
 
 impl Frame {
-    /// What is open ends before `end` without a closing tag.
+    /// Closes the open element before `end`, without a closing tag.
     pub(super) fn leave(&mut self, end: usize, out: &mut dyn Output) {
         match &mut self.mode {
             Mode::Outside => {}
@@ -25,18 +25,18 @@ impl Frame {
     }
 
     fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn Output) {
-        // A mark that is no tag is named as it is.
+        // A mark that is not a tag is named as written.
         let tag = if name.starts_with(char::is_alphanumeric) { format!("<{name}>") } else { name.to_owned() };
         let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
         out.report(found.repaired("closed here"));
     }
 
-    /// An empty thought or content ends.
+    /// Closes an empty thought or content.
     pub(super) fn close_prose(&mut self, out: &mut dyn Output) {
         self.close_prose_at(true, 0, out);
     }
 
-    /// A thought or the content ends before `end`; `closed`: with a tag.
+    /// Closes a thought or the content before `end`; `closed` is set if a tag closed it.
     pub(super) fn close_prose_at(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
         let (Mode::Thought(open) | Mode::Content(open)) = std::mem::replace(&mut self.mode, Mode::Outside)
         else {
@@ -55,7 +55,7 @@ impl Frame {
         }
     }
 
-    /// A block ends.
+    /// Closes a block.
     pub(super) fn close_block(&mut self, out: &mut dyn Output) {
         let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
         block.without_mark();
@@ -90,7 +90,7 @@ impl Frame {
         self.came(came, &block, out);
     }
 
-    /// A block that may stand in a thought does not act.
+    /// Refuses a block that may be inside a thought.
     fn refuse_doubtful(&mut self, block: &Block, out: &mut dyn Output) {
         let message =
             format!("`<{}>` stands behind a thought or a comment that may not have ended", block.name);
@@ -106,7 +106,7 @@ impl Frame {
         self.came(came, block, out);
     }
 
-    /// What could not be read is text of the content (F-210).
+    /// Shows the unreadable part of a block as text of the content (F-210).
     pub(super) fn came(&mut self, came: Came, block: &Block, out: &mut dyn Output) {
         match came {
             Came::Done => {}
@@ -134,7 +134,7 @@ impl Frame {
         }
     }
 
-    /// The content goes on behind a block in it.
+    /// Resumes the content after a block in it.
     pub(super) fn resume(&mut self) {
         self.content.gap();
         if let Some((open, prose)) = self.around.take() {

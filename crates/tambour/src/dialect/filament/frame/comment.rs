@@ -1,8 +1,9 @@
-//! A comment in the content, or outside of tags: what it holds, and where it ends (F-103, R-85).
+//! A comment in the content, or outside of tags: its text, and its end (F-103, R-85).
 //!
-//! One that nothing closes ends at the closing tag of the content or, where no tag is open, before the first tag of the structure in it.
-//! That it is not closed is known when another comment begins, or the reply ends; what stands behind that tag is read then. Outside
-//! of tags one without such a tag is none: `<!--` is text, and what stands behind it is read like any other.
+//! An unclosed comment ends at the closing tag of the content or, if no tag is open, before the first tag of
+//! the structure in it. It is known to be unclosed when another comment begins or the reply ends; the text
+//! after that tag is read then. Outside of tags, one without such a tag is not a comment: `<!--` is text, and
+//! the text after it is read normally.
 
 use super::super::rules;
 use super::{Frame, Mode, report};
@@ -14,40 +15,40 @@ use crate::lex::space::{is_blank, trim};
 use crate::span::{At, Place};
 use crate::texts::counted;
 
-/// A comment that is kept until it ends.
+/// A comment that is held until it ends.
 pub(super) struct Comment {
     text: String,
     at: Place,
     line_blank: bool,
-    /// Whether it stands between elements.
+    /// Set if it is between elements.
     outside: bool,
     close: Option<Close>,
 }
 
-/// `<!--` as text of the content, where it would begin a comment of HTML.
+/// Escaped `<!--` for text of the content, where it would begin an HTML comment.
 const ESCAPED: &str = "&lt;!--";
 
-/// The first tag in a comment that ends it if nothing else does.
+/// The first tag in a comment that may end it.
 struct Close {
-    /// Bytes of the comment before it.
+    /// Length of the comment before the tag.
     len: usize,
     at: Place,
-    /// Whether a tag of the structure opens behind it.
+    /// Set if a tag of the structure opens after it.
     reopened: bool,
 }
 
 impl Comment {
-    /// One that begins at `at`; `outside`: between elements.
+    /// Creates a comment that begins at `at`; `outside` is set between elements.
     pub(super) fn new(at: Place, outside: bool) -> Comment {
         Comment { text: String::new(), at, line_blank: false, outside, close: None }
     }
 
-    /// Bytes that are kept.
+    /// Returns the bytes held.
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }
 
-    /// Text of it.
+    /// Appends text.
     pub(super) fn push(&mut self, text: &str) {
         self.line_blank = match text.rfind('\n') {
             Some(at) => is_blank(&text[at..]),
@@ -58,13 +59,13 @@ impl Comment {
 }
 
 impl Frame {
-    /// A token in a comment.
+    /// Handles a token in a comment.
     pub(super) fn comment_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         match token {
             Token::CommentClose | Token::CommentEnd(_) => {
                 self.comment_ends(true, at.offset + token.raw().len(), out);
             }
-            // A comment in a comment: the one before it has ended.
+            // A comment inside a comment: the earlier one has ended.
             Token::CommentOpen if self.comment_closes() => {
                 self.end_at_close(out);
                 self.token(token, At::from(at), out);
@@ -75,7 +76,8 @@ impl Frame {
         }
     }
 
-    /// Whether a token is more than a comment outside of tags may hold. It is none then, and both are read.
+    /// Handles a token that exceeds the limit of a comment outside of tags: it is not a comment then, and
+    /// both are read. Returns whether it did.
     fn fills_comment(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let most = self.cx.options.limits.hold.max(4);
         let Some(comment) = &mut self.comment else { return false };
@@ -106,25 +108,25 @@ impl Frame {
         true
     }
 
-    /// The comment is none: it is not closed, and no tag in it can end it. What it held is read.
+    /// Turns the held comment into text, since it is unclosed and no tag in it can end it.
     pub(super) fn no_comment(&mut self, out: &mut dyn Output) {
         let Some(Comment { text, at, .. }) = self.comment.take() else { return };
         let found = Report::new(rules::COMMENT_UNCLOSED, at, at.offset + 4, "a comment is not closed");
         out.report(found.repaired("read as text"));
-        // If this one is not closed, those in it are not either.
+        // If this one is unclosed, the ones in it are too.
         self.comments_over = true;
         self.read_comment_open(at, out);
         self.read_again(&text, at.after("<!--"), out);
     }
 
-    /// `<!--` that begins no comment.
+    /// Reads a `<!--` that begins no comment.
     pub(super) fn read_comment_open(&mut self, at: Place, out: &mut dyn Output) {
         if matches!(self.mode, Mode::Outside) {
             self.begin_text(at, true, out);
         }
         let text = if matches!(self.mode, Mode::Content(_)) { ESCAPED } else { "<!--" };
         self.plain(text, At::from(at), out);
-        // It is longer than what was written: the place of what follows is told anew.
+        // The emitted text is longer than the source, so the next text needs its place.
         self.content.gap();
     }
 
@@ -146,13 +148,13 @@ impl Frame {
         self.plain(tag.raw, At::from(at), out);
     }
 
-    /// Whether a tag stands in the comment that ends it if nothing else does.
+    /// Returns whether the comment holds a tag that may end it.
     pub(super) fn comment_closes(&self) -> bool {
         self.comment.as_ref().is_some_and(|comment| comment.close.is_some())
     }
 
-    /// A closing tag stands alone on its line, at `at`, in a comment that is not closed. Returns whether the comment ended before
-    /// it, at another one behind which the reply went on.
+    /// Ends an unclosed comment at a closing tag that is alone on its line. Returns whether the comment ended
+    /// earlier, at another tag after which the reply continued.
     pub(super) fn ends_alone(&mut self, at: Place, out: &mut dyn Output) -> bool {
         let close = self.comment.as_ref().and_then(|comment| comment.close.as_ref());
         let earlier = close.is_some_and(|close| close.reopened && close.at != at);
@@ -163,18 +165,18 @@ impl Frame {
         earlier
     }
 
-    /// The comment ended before the tag in it; what follows is read.
+    /// Ends the comment before the tag in it, and reads the rest.
     pub(super) fn end_at_close(&mut self, out: &mut dyn Output) {
         let Some(comment) = &mut self.comment else { return };
         let Some(Close { len, at, .. }) = comment.close.take() else { return };
         let rest = comment.text.split_off(len);
-        // What stands behind it may stand in it: nothing acts before a content begins.
+        // Text after it may still be in the comment: nothing acts before a content begins.
         self.doubtful |= comment.outside;
         self.comment_ends(false, at.offset, out);
         self.read_again(&rest, at, out);
     }
 
-    /// A comment ends; `closed`: as it should.
+    /// Ends a comment; `closed` is set if it ended properly.
     pub(super) fn comment_ends(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
         let Some(Comment { text, at, outside, .. }) = self.comment.take() else { return };
         if outside {
@@ -191,7 +193,7 @@ impl Frame {
         self.content.gap();
     }
 
-    /// A comment that is longer than what may be held comes in pieces.
+    /// Emits a comment in pieces once it exceeds the hold limit.
     pub(super) fn long_comment(&mut self, out: &mut dyn Output) {
         let most = self.cx.options.limits.hold.max(4);
         while let Some(comment) = &mut self.comment
@@ -200,7 +202,7 @@ impl Frame {
             let rest = comment.text.split_off(comment.text.floor_char_boundary(most));
             let piece = std::mem::replace(&mut comment.text, rest);
             comment.close = None;
-            // Behind `<!--`.
+            // After `<!--`.
             let (at, end) = (comment.at, comment.at.offset + 4 + piece.len());
             out.intent(Intent::Aside { kind: AsideKind::Comment, text: &piece });
             if !std::mem::replace(&mut self.long_comment, true) {
@@ -215,17 +217,17 @@ impl Frame {
         }
     }
 
-    /// Reads a text again that was held; a tag, a comment or the end follows.
+    /// Reads held text again; a tag, a comment or the end follows it.
     pub(super) fn read_again(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let mut lexer = self.lexer(at);
         lexer.push(text, &mut |token, at| self.read(token, at, out));
-        // What is unfinished is finished as it was then.
+        // Unfinished markup is finished as it was the first time.
         lexer.push("<", &mut |token, at| self.read(token, at, out));
         lexer.drop_carry();
         self.words_end(out);
     }
 
-    /// A lexer of what stands at a place.
+    /// Creates a lexer for text at a place.
     pub(in super::super) fn lexer(&self, at: Place) -> Tolerant {
         let markup = Markup::at(at, "", self.cx.options.limits.tag).with_html_comments();
         let markup = if self.comments_over { markup.without_comments() } else { markup };

@@ -1,4 +1,5 @@
-//! An acting block in an open thought, or a mark that may close only a thought within it: what that means is known when the thought ends, or the content begins.
+//! An acting block in an open thought, or a mark that may close only a nested thought. It is resolved when
+//! the thought ends or the content begins.
 
 use super::super::block::notice;
 use super::super::call::Waiting;
@@ -12,22 +13,23 @@ use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_space;
 use crate::span::{At, Place};
 
-/// The text from the tag of an acting block on, or from a mark that may close only an inner thought, held while it may be a draft.
+/// Held text from the tag of an acting block on, or from a mark that may close only a nested thought.
 pub(super) struct Draft {
-    /// Where it begins.
+    /// Start of the held text.
     at: Place,
     /// The tag or mark, without attributes.
     mark: String,
-    /// What may be the end of the thought, if it begins with that.
+    /// The possible end of the thought, if the text begins with one.
     closes: Option<DoubtfulEnd>,
     text: String,
     /// Thoughts that were opened in it.
     inner: usize,
-    /// How often its text was read before: it stood behind other drafts that were none.
+    /// Number of times the text was read before, after other drafts that turned out not to be drafts.
     reads: usize,
 }
 
-/// A mark that may close only a thought within the open one, and what the reader knew there: what follows may be read again.
+/// A mark that may close only a nested thought, and the reader's state there, since later text may be read
+/// again.
 struct DoubtfulEnd {
     is: InnerEnd,
     prose: Prose,
@@ -35,7 +37,7 @@ struct DoubtfulEnd {
     remark: bool,
 }
 
-/// Meaning of a mark that closes a thought within the open one.
+/// Meaning of a mark that closes a nested thought.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InnerEnd {
     /// Its opening mark began a phase.
@@ -44,29 +46,30 @@ pub(super) enum InnerEnd {
     Text,
 }
 
-/// Readings of one text, so that the cost stays linear.
+/// Most times one text is read, so that the cost stays linear.
 const READS: usize = 8;
 
-/// What ends a draft that is part of the thinking.
+/// Event that makes a held draft part of the thinking.
 #[derive(Clone, Copy)]
 pub(super) enum DraftEnd {
     /// The closing mark of the thought.
     Mark,
-    /// The end of a reply that was cut.
+    /// The end of a truncated reply.
     Cut,
-    /// More text than may be held.
+    /// The hold limit.
     Limit,
 }
 
 impl Draft {
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }
 }
 
 impl Frame {
-    /// A tag in a thought that is no code. Returns whether it is text of the thinking, or of a draft that is held there.
+    /// Handles a tag in a thought that is not code. Returns whether it is text of the thinking, or of a draft
+    /// held there.
     pub(super) fn is_drafted(&mut self, tag: &Tag<'_>, known: Option<Known>, at: Place) -> bool {
         if !matches!(self.mode, Mode::Thought(_)) {
             return false;
@@ -79,7 +82,7 @@ impl Frame {
                 self.opens_inside(tag.kind == TagKind::Open);
                 self.draft.is_some()
             }
-            // No acting block: what closes a block of the draft, an envelope.
+            // Not an acting block: a closing tag in the draft, or an envelope.
             _ if self.draft.is_some() => true,
             (Some(Kind::Content) | None, _) => false,
             // An example, which is text whatever follows.
@@ -92,7 +95,7 @@ impl Frame {
         }
     }
 
-    /// Holds what follows in the thought.
+    /// Holds the following text of the thought.
     fn hold(&mut self, mark: String, closes: Option<DoubtfulEnd>, at: Place) {
         self.draft = Some(Draft { at, mark, closes, text: String::new(), inner: 0, reads: self.reads });
     }
@@ -104,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// Counts the end of a thought in the open one; whether there was one.
+    /// Counts the end of a nested thought; returns whether there was one.
     pub(super) fn closes_inside(&mut self) -> bool {
         let inner = self.inner_thoughts();
         let some = *inner > 0;
@@ -119,7 +122,8 @@ impl Frame {
         }
     }
 
-    /// A mark that closes a thought. Returns whether the open one ends; otherwise the mark is text of the thinking, or may be.
+    /// Handles a mark that closes a thought. Returns whether the open one ends; otherwise the mark is, or may
+    /// be, text of the thinking.
     pub(super) fn ends_thought(
         &mut self,
         raw: &str,
@@ -149,12 +153,13 @@ impl Frame {
         Some(DoubtfulEnd { is, prose: self.prose.clone(), marks: open.marks, remark: self.remark })
     }
 
-    /// Whether text is held that may be a draft.
+    /// Returns whether a possible draft is held.
     pub(super) fn has_draft(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// A mark closes reasoning that no mark opened: what came before it may have been thinking, and is not called.
+    /// Refuses the calls before a mark that closes reasoning without an opening mark: that text may have been
+    /// thinking.
     pub(super) fn withdraw_calls(&mut self, mark: &str, out: &mut dyn Output) {
         for Waiting { call, place, end } in std::mem::take(&mut self.calls) {
             let message =
@@ -165,7 +170,7 @@ impl Frame {
         }
     }
 
-    /// Text of a thought, held while it is part of a draft.
+    /// Emits text of a thought, or holds it as part of a draft.
     pub(super) fn thought_text(&mut self, text: &str, out: &mut dyn Output) {
         let Some(draft) = &mut self.draft else { return self.thinking(text, out) };
         draft.text.push_str(text);
@@ -174,7 +179,7 @@ impl Frame {
         }
     }
 
-    /// What is held was a draft: thinking, of which nothing acts.
+    /// Resolves held text as a draft: thinking, in which nothing acts.
     pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn Output) {
         let is_block = |draft: &Draft| draft.closes.is_none();
         if !self.draft.as_ref().is_none_or(is_block) && !matches!(end, DraftEnd::Mark) {
@@ -197,13 +202,13 @@ impl Frame {
                 (format!("`{mark}` stands in a thought that does not end soon enough"), "read as thinking")
             }
         };
-        // Text beyond the limit is left out: the cuts of the reply decide how much of it is there.
+        // Text beyond the limit is left out of the span: its length depends on the chunks.
         let most = text.floor_char_boundary(self.cx.options.limits.hold);
         out.report(Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + most, message).repaired(repair));
         self.thinking(&text, out);
     }
 
-    /// What is held was no draft: the thought ended before it (F-202).
+    /// Resolves held text as not a draft: the thought ended before it (F-202).
     pub(super) fn read_draft(&mut self, out: &mut dyn Output) {
         let Some(Draft { at, text, reads, closes, .. }) = self.draft.take() else { return };
         self.inner = 0;
@@ -218,11 +223,11 @@ impl Frame {
         self.reads = before;
     }
 
-    /// Text of the thinking.
+    /// Emits text of the thinking.
     fn thinking(&mut self, text: &str, out: &mut dyn Output) {
         let limit = self.cx.options.limits.value;
         let Mode::Thought(open) = &mut self.mode else { return };
-        // A byte order mark in front is no text.
+        // A leading byte order mark is no text.
         let text =
             if open.begun { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The end of the reply: what is open is closed, and what is missing is told.
+//! The end of the reply: open elements are closed, and missing ones reported.
 
 use super::super::block::{Came, notice};
 use super::super::call::Waiting;
@@ -12,14 +12,14 @@ use crate::finding::Report;
 use crate::span::{At, Place};
 
 impl Frame {
-    /// Half a tag at the very end, which is left out (F-204).
+    /// Leaves out an incomplete tag at the very end (F-204).
     pub(in super::super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
         let message = format!("the reply ends within a tag: `{half}`");
         let found = Report::new(rules::TAG_CUT, at, at.offset + half.len(), message);
         out.report(found.repaired("left out"));
     }
 
-    /// The end of the reply, at `end`. `cut`: it did not end by itself.
+    /// Ends the reply at `end`; `cut` is set if it was truncated.
     pub(in super::super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn Output) {
         self.words_end(out);
         loop {
@@ -28,7 +28,7 @@ impl Frame {
             }
             self.fence_ends(out);
             match &self.draft {
-                // A reply that was cut may have been within the comment.
+                // A truncated reply may have ended within the comment.
                 None if !cut && self.comment_closes() => self.end_at_close(out),
                 None if !cut && self.comment.is_some() && self.is_outside() => self.no_comment(out),
                 None => break,
@@ -65,7 +65,7 @@ impl Frame {
         }
     }
 
-    /// A block that the end of the reply cut: nothing of it runs (F-214).
+    /// Handles a block that the end of the reply truncated: nothing of it runs (F-214).
     fn cut_block(&mut self, end: usize, out: &mut dyn Output) {
         let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
         block.without_mark();
@@ -89,7 +89,7 @@ impl Frame {
                 notice("tool_call_cut", block.attribute("name").map(str::to_owned), out);
                 Came::Raw(block.body.clone())
             }
-            // Text that is folded is text.
+            // Folded text is text.
             Kind::Details => parts::details(&block, &self.cx, out),
             Kind::Status | Kind::Choice => Came::Text,
             _ => Came::Raw(block.body.clone()),
@@ -97,7 +97,7 @@ impl Frame {
         self.came(came, &block, out);
     }
 
-    /// What must be there and is not.
+    /// Reports missing mandatory elements.
     fn missing(&mut self, end: Place, out: &mut dyn Output) {
         self.seen.extend(self.assumed);
         for element in self.tags.missing(&self.seen) {

@@ -1,4 +1,4 @@
-//! In a thought, the content or a block.
+//! Tokens in a thought, the content or a block.
 
 use super::super::block::{Block, Quotes};
 use super::super::prose::Stand;
@@ -16,11 +16,11 @@ use crate::span::{At, Place};
 use crate::structure::Written;
 use crate::texts::counted;
 
-/// Elements of inline HTML, which are no tags of a reply.
+/// Inline HTML elements, which are not tags of a reply.
 const INLINE: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
 
 impl Frame {
-    /// A token in a thought or the content.
+    /// Handles a token in a thought or the content.
     pub(super) fn inside(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
         if self.comment.is_some() {
             return self.comment_token(token, at.get(), out);
@@ -64,14 +64,15 @@ impl Frame {
         }
     }
 
-    /// Counts elements of HTML that quote.
+    /// Tracks HTML elements that quote.
     fn count_quoting(&mut self, tag: &Tag<'_>) {
         if matches!(self.mode, Mode::Content(_)) && self.prose.stand() == Stand::Markup {
             self.quoting.see(tag);
         }
     }
 
-    /// Whether a mark of reasoning that is no tag may count: in a thought, or where one begins, at the start of a line.
+    /// Returns whether a reasoning mark that is not a tag may count: in a thought, or at the start of a line
+    /// where one may begin.
     fn word_counts(&self, mark: Mark) -> bool {
         match &self.mode {
             Mode::Thought(_) => true,
@@ -82,17 +83,17 @@ impl Frame {
         }
     }
 
-    /// Whether no tag began what is open.
+    /// Returns whether the open part began without a tag.
     pub(super) fn is_loose(&self) -> bool {
         matches!(&self.mode, Mode::Thought(open) | Mode::Content(open) if open.tag.is_none())
     }
 
-    /// The same, or nothing is open.
+    /// Returns whether the open part began without a tag, or nothing is open.
     pub(super) fn is_outside(&self) -> bool {
         matches!(self.mode, Mode::Outside) || self.is_loose()
     }
 
-    /// Reports a tag that the structure does not know, in text that no tag holds.
+    /// Reports a tag that the structure does not know, in text outside of tags.
     fn unknown_outside(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let html = INLINE.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
         if html || tag.kind == TagKind::Close || self.draft.is_some() || self.prose.stand() != Stand::Markup {
@@ -104,7 +105,7 @@ impl Frame {
         out.report(found.row(row).repaired("read as text"));
     }
 
-    /// Whether a tag may count here, if it is no code.
+    /// Returns whether a tag may count here if it is not code.
     fn counts(&self, tag: &Tag<'_>) -> bool {
         match self.tags.meaning(tag) {
             Meaning::Known(_) => true,
@@ -121,13 +122,13 @@ impl Frame {
         match self.prose.stand() {
             Stand::Markup => self.markup(*token, at, out),
             Stand::Undecided => self.prose.hold_span(token, at),
-            // A line of its own ends even a fence (F-105).
+            // A closing tag on a line of its own ends even a fence (F-105).
             Stand::Fence if alone && self.closes(tag) => self.prose.hold_line(token, at),
             Stand::Span | Stand::Fence => self.plain(tag.raw, At::from(at), out),
         }
     }
 
-    /// Whether a tag closes what is open.
+    /// Returns whether a tag closes the open element.
     pub(super) fn closes(&self, tag: &Tag<'_>) -> bool {
         let kind = match &self.mode {
             Mode::Thought(_) => Kind::Thought,
@@ -138,7 +139,7 @@ impl Frame {
         tag.kind == TagKind::Close && self.known(tag).is_some_and(|known| known.kind == kind)
     }
 
-    /// A tag, or the beginning of a comment, that is no code.
+    /// Handles a tag, or the beginning of a comment, that is not code.
     pub(super) fn markup(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Token::Reasoning(raw, mark) = token {
             return self.word(raw, mark, at, out);
@@ -155,7 +156,7 @@ impl Frame {
             return self.token(token, At::from(at), out);
         }
         if let Mode::Block(block) = &mut self.mode {
-            // What was held in a string of JSON stands in none.
+            // A tag held because of an open JSON string is outside of any string.
             block.quotes = Quotes::default();
             return self.block_tag(&token, &tag, at, out);
         }
@@ -180,7 +181,7 @@ impl Frame {
                 }
                 known
             }
-            // Around the reply, a status bar of HTML, or reasoning behind text that no tag holds.
+            // An envelope, an HTML status bar, or reasoning after text outside of tags.
             _ => {
                 self.leave(at.offset, out);
                 return self.token(token, At::from(at), out);
@@ -202,14 +203,15 @@ impl Frame {
             return self.token(token, At::from(at), out);
         }
         if known.kind == Kind::Details && matches!(self.mode, Mode::Content(_)) {
-            // The content goes on behind it.
+            // The content continues after it.
             return self.begin(&tag, known, at, out);
         }
         self.leave(at.offset, out);
         self.token(token, At::from(at), out);
     }
 
-    /// Whether a tag of a block in the content, or what closes one, stands in a quotation: it is an example.
+    /// Returns whether the tag of a block in the content, or its closing tag, is in a quotation: it is an
+    /// example.
     fn is_quoted(&self, tag: &Tag<'_>, known: Option<Known>) -> bool {
         let block = known.is_some_and(|known| {
             !matches!(known.kind, Kind::Thought | Kind::Content)
@@ -218,7 +220,7 @@ impl Frame {
         block && matches!(self.mode, Mode::Content(_)) && (self.quoting.is_open() || self.prose.is_quoted())
     }
 
-    /// A closing tag in a thought or the content.
+    /// Handles a closing tag in a thought or the content.
     fn closing(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
         let (kind, open) = match &self.mode {
             Mode::Thought(open) => (Kind::Thought, open),
@@ -246,12 +248,12 @@ impl Frame {
         self.closed = Some(element);
     }
 
-    /// A token in a block.
+    /// Handles a token in a block.
     pub(super) fn block(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let Mode::Block(block) = &mut self.mode else { return };
         let void = block.known.kind == Kind::Media && block.attribute("src").is_some();
         let (kind, own) = (block.known.kind, block.known.at);
-        // Names inside are free (F-130, F-235): one that is like that of a tag of the reply is none.
+        // Names inside are free (F-130, F-235): one that resembles a tag of the reply is not that tag.
         if let Token::Tag(tag) = token
             && matches!(kind, Kind::Status | Kind::Details)
             && self.known(&tag).is_some_and(|known| known.written == Written::Typo && known.at != own)
@@ -263,7 +265,7 @@ impl Frame {
                 let blank = text.len() - text.trim_start_matches(is_space).len();
                 self.block_text(&text[..blank], At::from(at), out);
                 if blank < text.len() {
-                    // A medium holds nothing: its end is missing.
+                    // A medium is empty: its closing tag is missing.
                     let at = at.after(&text[..blank]);
                     self.leave(at.offset, out);
                     self.token(Token::Text(&text[blank..]), At::from(at), out);
@@ -284,7 +286,7 @@ impl Frame {
         }
     }
 
-    /// A tag in a block that is no code.
+    /// Handles a tag in a block that is not code.
     fn block_tag(&mut self, token: &Token<'_>, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let Mode::Block(block) = &mut self.mode else { return };
         if block.known.form == Form::Html {
@@ -304,7 +306,8 @@ impl Frame {
                 block.inner.truncate(inner);
                 return self.plain(tag.raw, At::from(at), out);
             }
-            // It may be text of a string: the rest of the line tells. Apostrophes hold no end of their block back.
+            // It may be text of a string: the rest of the line decides. Apostrophes do not hold back the end
+            // of their block.
             if let Some(quote) = block.quotes.open
                 && (block.is_json() || block.is_commands() && !same)
             {
@@ -336,12 +339,12 @@ impl Frame {
             }
             return self.plain(tag.raw, At::from(at), out);
         }
-        // The one that is open is closed first (F-202).
+        // The open block is closed first (F-202).
         self.leave(at.offset, out);
         self.token(*token, At::from(at), out);
     }
 
-    /// A tag in a status bar of HTML: it ends with the element that began it.
+    /// Handles a tag in an HTML status bar, which ends with the element that began it.
     fn html_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let Mode::Block(block) = &mut self.mode else { return };
         let same = block.name.eq_ignore_ascii_case(tag.name);
@@ -362,7 +365,7 @@ impl Frame {
         }
     }
 
-    /// Text of a block; of one that is too large it is text of the content.
+    /// Reads text of a block; beyond the limit it is text of the content.
     pub(super) fn block_text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
         let limit = self.cx.options.limits.value;
         let Mode::Block(block) = &mut self.mode else { return };
@@ -390,13 +393,13 @@ impl Frame {
 }
 
 impl Block {
-    /// Whether it holds JSON.
+    /// Returns whether the block holds JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.known.kind, Kind::Update | Kind::Call | Kind::Component)
             && !matches!(self.known.form, Form::Commands | Form::OneUpdate)
     }
 
-    /// Tells a block of commands, or of JSON in their place.
+    /// Returns whether the block holds commands, or JSON in their place.
     fn is_commands(&self) -> bool {
         self.known.form == Form::Commands
     }

@@ -1,6 +1,8 @@
-//! The top level of a reply: which element is open, what tags do there, and where text goes.
+//! The top level of a reply: tracks the open element, interprets tags, and routes text.
 //!
-//! `outside` knows text between elements, `begin` what becomes of a tag that opens, `inside` what stands in an element, `comment` a comment, `draft` a block in a thought, `words` marks that are no tags, `close` what becomes of an element, `end` the end of the reply.
+//! `outside` handles text between elements, `begin` opening tags, `inside` tokens in an element, `comment`
+//! comments, `draft` blocks in a thought, `words` marks that are not tags, `close` the end of an element,
+//! `end` the end of the reply.
 
 mod begin;
 mod close;
@@ -32,62 +34,63 @@ use comment::Comment;
 use draft::Draft;
 use words::Words;
 
-/// The reader of a reply.
+/// Reader of a reply.
 pub(super) struct Frame {
     cx: Context,
     tags: Tags,
     mode: Mode,
     prose: Prose,
     content: Content,
-    /// The content that goes on behind a block in it, with its code.
+    /// The content to resume after a block in it, with its code state.
     around: Option<(Open, Prose)>,
-    /// The comment under way.
+    /// The current comment.
     comment: Option<Comment>,
-    /// The line of a fence, as far as it is there.
+    /// The line of a fence, possibly incomplete.
     fence_line: Option<FenceLine>,
-    /// The fence that was taken off.
+    /// The fence that was removed.
     fence: Option<Fence>,
-    /// Elements in the order in which they first came.
+    /// Indexes of elements, in order of first appearance.
     seen: Vec<usize>,
-    /// The element that closed last, if nothing but white space has come since.
+    /// The element that closed last, as long as only white space follows it.
     closed: Option<usize>,
-    /// The element that the head of the reply was taken for (F-201).
+    /// The element assumed for the head of the reply (F-201).
     assumed: Option<usize>,
-    /// Whether anything has come.
+    /// Set once any element or text has begun.
     begun: bool,
-    /// Whether thoughts are over.
+    /// Set once thoughts are over.
     answering: bool,
-    /// Thinking that no tag began, for a reply without content (F-209).
+    /// Thinking without a tag, kept for a reply without content (F-209).
     head: String,
-    /// Calls for the end of the reply.
+    /// Calls held until the end of the reply.
     calls: Vec<Waiting>,
-    /// Steps that are left for checks of arguments.
+    /// Steps left for argument checks.
     checks: u64,
-    /// Whether a comment was longer than it may be.
+    /// Set once a comment has exceeded its limit.
     long_comment: bool,
-    /// Whether `<!--` outside of tags is text from now on.
+    /// Set once `<!--` outside of tags is text.
     comments_over: bool,
-    /// An acting block in the open thought, or its doubtful end, and what follows.
+    /// An acting block in the open thought, or its doubtful end, and the text after it.
     draft: Option<Draft>,
-    /// Thoughts that were opened in the open thought, and for which no closing mark has come.
+    /// Thoughts opened in the open thought and not closed.
     inner: usize,
-    /// Whether a thought, or a comment outside of tags, may still be open: nothing acts.
+    /// Set if a thought, or a comment outside of tags, may still be open: nothing acts.
     doubtful: bool,
     words: Words,
-    /// How often the text under way was held as a draft that was none.
+    /// Number of times the current text was held as a draft that turned out not to be one.
     reads: usize,
-    /// Whether a line break came since an element closed, and whether one is due in a thought that goes on.
+    /// Set if a line break was read since an element closed, and if one is due in a thought that continues
+    ///
     between: bool,
     joint: bool,
-    /// Whether the thinking so far ends with a line break.
+    /// Set if the thinking so far ends with a line break.
     thought_line: bool,
-    /// Whether a comment is open in the thought: blocks in it are examples.
+    /// Set if a comment is open in the thought: blocks in it are examples.
     remark: bool,
-    /// Elements of HTML open in the content whose text is quoted: blocks in them are examples.
+    /// Open HTML elements in the content that quote: blocks in them are examples.
     quoting: Quoting,
 }
 
-/// What is open.
+/// The open element.
 enum Mode {
     Outside,
     Thought(Open),
@@ -98,23 +101,23 @@ enum Mode {
 /// An open thought or content.
 struct Open {
     at: usize,
-    /// Its name as it was written, and where its tag stands; `None`: no tag began it.
+    /// Name as written, place and length of the tag; `None` if no tag began it.
     tag: Option<(String, Place, usize)>,
-    /// Where text begins that no tag began.
+    /// Start of the text.
     from: Place,
-    /// Whether that is the head of the reply.
+    /// Set if it is the head of the reply.
     head: bool,
-    /// Marks of reasoning in a thought.
+    /// Reasoning marks of a thought.
     marks: Marks,
-    /// Whether the phase of a thought has begun.
+    /// Set once the phase of a thought has begun.
     begun: bool,
 }
 
-/// The line of a fence that may stand around elements.
+/// The line of a fence that may surround elements.
 struct FenceLine {
     raw: String,
     at: Place,
-    /// Whether its end has come.
+    /// Set once the line has ended.
     whole: bool,
 }
 
@@ -154,12 +157,12 @@ impl Frame {
         }
     }
 
-    /// The elements of the structure.
+    /// Returns the elements of the structure.
     pub(super) fn tags(&self) -> &Tags {
         &self.tags
     }
 
-    /// Bytes held back, without what is delivered whole.
+    /// Returns the bytes held back, without values that are emitted whole.
     pub(super) fn held(&self) -> usize {
         let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
         let comment = self.comment.as_ref().map_or(0, Comment::held);
@@ -167,7 +170,8 @@ impl Frame {
         self.prose.held() + self.content.held() + line + comment + draft + self.words.held()
     }
 
-    /// Text in which no tag begins: whether it goes on with a thought or the content, whatever its place is.
+    /// Emits text without tags that continues a thought or the content, whatever its place is; returns
+    /// whether it did.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
         if self.prose.holds() || self.comment.is_some() || self.draft.is_some() {
@@ -195,7 +199,7 @@ impl Frame {
         true
     }
 
-    /// The next token.
+    /// Handles the next token.
     pub(super) fn token(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
         let token = with_meant_kind(token);
         if self.prose.holds() {
@@ -208,7 +212,7 @@ impl Frame {
         }
     }
 
-    /// A token while something is held.
+    /// Handles a token while others are held.
     fn held_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
         let Held::Decided { counts, kept, taken } = self.prose.add(token, at) else { return };
         self.decided(counts, &kept, out);
@@ -223,7 +227,7 @@ impl Frame {
         }
     }
 
-    /// What was held is decided: whether its first token counts. The others come again.
+    /// Handles held tokens once it is decided whether the first counts; the others are handled again.
     fn decided(&mut self, counts: bool, kept: &[Kept], out: &mut dyn Output) {
         let Some((first, rest)) = kept.split_first() else { return };
         if counts {
@@ -236,7 +240,7 @@ impl Frame {
         }
     }
 
-    /// The element that a tag means.
+    /// Returns the element that a tag means.
     fn known(&self, tag: &Tag<'_>) -> Option<Known> {
         match self.tags.meaning(tag) {
             Meaning::Known(known) | Meaning::Reasoning(known) => Some(known),
@@ -244,7 +248,7 @@ impl Frame {
         }
     }
 
-    /// Reports what is wrong with how a tag is written.
+    /// Reports faults in how a tag is written.
     fn check_tag(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
         let faults = faults(tag, known.written);
         let name = &*self.tags.element(known.at).name;
@@ -254,7 +258,7 @@ impl Frame {
         }
     }
 
-    /// Text where it stands: of the thought, the content, a comment or a block.
+    /// Routes text to the thought, the content, a comment or a block.
     fn plain(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
         if let Some(comment) = &mut self.comment {
             comment.push(text);
@@ -273,7 +277,7 @@ impl Frame {
     }
 }
 
-/// A tag without a slash that closes by its name, such as `<end_of_thought>`, as a closing one.
+/// Turns a tag without a slash that closes by its name, such as `<end_of_thought>`, into a closing tag.
 fn with_meant_kind(token: Token<'_>) -> Token<'_> {
     match token {
         Token::Tag(tag)
@@ -286,13 +290,13 @@ fn with_meant_kind(token: Token<'_>) -> Token<'_> {
     }
 }
 
-/// The mark of reasoning that a thought begins with.
+/// Returns the reasoning mark that a thought begins with.
 fn mark_of(name: &str) -> Marks {
     let mark: Mark = of_tag(name, false).unwrap_or(crate::lex::marks::THINK);
     Marks::new(mark)
 }
 
-/// Reports a rule over a tag or other short token.
+/// Reports a rule at a tag or other short token of `len` bytes.
 fn report(
     rule: &'static Rule,
     at: Place,

@@ -1,4 +1,4 @@
-//! Between elements: text that no tag holds, fences around elements, comments.
+//! Text between elements: text outside of tags, fences around elements, comments.
 
 use super::super::rules;
 use super::super::tags::{Kind, Meaning};
@@ -11,7 +11,7 @@ use crate::lex::markup::{TagKind, Token};
 use crate::lex::space::{is_blank, is_space};
 use crate::span::{At, Place};
 
-/// Bytes of the line of a fence, and of white space behind it.
+/// Longest fence line, with the white space after it, in bytes.
 const FENCE_LINE: usize = 256;
 
 impl Frame {
@@ -50,7 +50,7 @@ impl Frame {
         }
     }
 
-    /// Text that no tag holds, or none has so far: it may begin a thought or the content, and lines of fences in it may stand around
+    /// Reads text outside of tags: it may begin a thought or the content, and fence lines in it may surround
     /// elements.
     pub(super) fn free_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         let (mut rest, mut place) = (text, at);
@@ -68,7 +68,7 @@ impl Frame {
         }
     }
 
-    /// Text between elements; the bytes read.
+    /// Reads text between elements; returns the bytes read.
     fn first_text(&mut self, text: &str, at: Place, out: &mut dyn Output) -> usize {
         let blank = text.len() - text.trim_start_matches(is_space).len();
         self.between |= text[..blank].contains('\n');
@@ -84,7 +84,7 @@ impl Frame {
         blank
     }
 
-    /// Text of a part that no tag began, up to what may be the line of a fence; the bytes read.
+    /// Reads text of a part without a tag, up to a possible fence line; returns the bytes read.
     fn loose_text(&mut self, text: &str, at: Place, out: &mut dyn Output) -> usize {
         let mut line = 0;
         let mut first = true;
@@ -113,7 +113,7 @@ impl Frame {
         text.len()
     }
 
-    /// Goes on with what may be the line of a fence; the bytes read.
+    /// Continues a possible fence line; returns the bytes read.
     fn fence_text(&mut self, text: &str, at: Place, out: &mut dyn Output) -> usize {
         let Some(line) = &mut self.fence_line else { return 0 };
         let (mut taken, mut closes) = (0, false);
@@ -126,7 +126,7 @@ impl Frame {
             taken += c.len_utf8();
             closes = line.whole && self.fence.is_some_and(|fence| fence.is_closed_by_line(&line.raw));
             if closes {
-                // What comes behind it is text again.
+                // Text after it is ordinary again.
                 break;
             }
         }
@@ -136,7 +136,7 @@ impl Frame {
             let whole = line.whole;
             self.fence_is_text(out);
             if !whole {
-                // It is a line like any other.
+                // It is an ordinary line.
                 let end = text[taken..].find('\n').map_or(text.len(), |end| taken + end + 1);
                 self.plain(&text[taken..end], At::from(at.after(&text[..taken])), out);
                 return end;
@@ -145,7 +145,8 @@ impl Frame {
         taken
     }
 
-    /// What no tag began: thinking at the head of a reply, if that is expected, and otherwise content (F-201, F-206).
+    /// Begins a part without a tag: thinking at the head of a reply if that is expected, content otherwise
+    /// (F-201, F-206).
     pub(super) fn begin_text(&mut self, at: Place, text: bool, out: &mut dyn Output) {
         let head = !std::mem::replace(&mut self.begun, true);
         let thinking = head && text && self.tags.thinking_head(self.cx.own.mandatory_head);
@@ -168,7 +169,7 @@ impl Frame {
         self.open(kind, open, false, out);
     }
 
-    /// Text that no tag held ends before `end`. `closed`: a tag closed it.
+    /// Reports text outside of tags that ends before `end`; `closed` is set if a tag closed it.
     pub(super) fn end_text(&mut self, open: &Open, closed: bool, end: usize, out: &mut dyn Output) {
         if open.head && closed || open.tag.is_some() {
             return;
@@ -179,7 +180,7 @@ impl Frame {
         out.report(found.repaired(repair));
     }
 
-    /// What comes behind the line of a fence, or in it.
+    /// Handles a token after a fence line, or in it.
     pub(super) fn fence_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         match token {
             Token::Text(text) => self.free_text(text, at, out),
@@ -187,7 +188,7 @@ impl Frame {
                 if self.fence_line.as_ref().is_some_and(|line| line.whole)
                     && tag.kind != TagKind::Close
                     && self.known(&tag).is_some_and(|known| {
-                        // Behind text an acting block in a fence is an example.
+                        // After text, an acting block in a fence is an example.
                         matches!(self.mode, Mode::Outside)
                             || matches!(known.kind, Kind::Thought | Kind::Content)
                     }) =>
@@ -207,14 +208,14 @@ impl Frame {
         }
     }
 
-    /// The fence that was taken off ends.
+    /// Ends the removed fence.
     fn fence_closes(&mut self) {
         self.fence = None;
         self.fence_line = None;
         self.content.gap();
     }
 
-    /// It is a line like any other.
+    /// Turns the fence line into ordinary text.
     fn fence_is_text(&mut self, out: &mut dyn Output) {
         let Some(FenceLine { raw, at, .. }) = self.fence_line.take() else { return };
         if matches!(self.mode, Mode::Outside) {
@@ -223,7 +224,7 @@ impl Frame {
         self.plain(&raw, At::from(at), out);
     }
 
-    /// The end of the reply, within the line of a fence.
+    /// Ends the reply within a fence line.
     pub(super) fn fence_ends(&mut self, out: &mut dyn Output) {
         let Some(FenceLine { raw, .. }) = &self.fence_line else { return };
         match self.fence.is_some_and(|fence| fence.is_closed_by_line(raw)) {
@@ -234,7 +235,7 @@ impl Frame {
 }
 
 impl FenceLine {
-    /// Whether it goes on with a character.
+    /// Returns whether the line can continue with a character.
     fn fits(&self, c: char) -> bool {
         if self.raw.len() >= FENCE_LINE {
             return false;

@@ -1,4 +1,4 @@
-//! Marks of reasoning that are no tags, such as `[THINK]`: found in text outside of the content and of blocks.
+//! Reasoning marks that are not tags, such as `[THINK]`, in text outside of the content and of blocks.
 
 use super::super::rules;
 use super::super::tags::Kind;
@@ -10,7 +10,7 @@ use crate::lex::marks::{self, Effect, HARMONY, Kind as MarkKind, Mark, Open as M
 use crate::lex::markup::Token;
 use crate::span::{At, Place};
 
-/// What may be the beginning of a mark, and where it stands.
+/// Possible beginning of a mark, and its place.
 #[derive(Default)]
 pub(super) struct Words {
     carry: String,
@@ -18,14 +18,14 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Bytes held back.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         self.carry.len()
     }
 }
 
 impl Frame {
-    /// The next token of the reply, whose text may hold marks.
+    /// Handles the next token of the reply, whose text may contain marks.
     pub(in super::super) fn read(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
         match token {
             Token::Text(text) if self.has_words() => {
@@ -40,7 +40,7 @@ impl Frame {
         }
     }
 
-    /// Whether marks count where the next text stands.
+    /// Returns whether marks count at the next text.
     fn has_words(&self) -> bool {
         match &self.mode {
             Mode::Outside | Mode::Thought(_) => true,
@@ -49,7 +49,7 @@ impl Frame {
         }
     }
 
-    /// Whether text goes on without a mark that may count.
+    /// Returns whether text contains no mark that may count.
     #[inline]
     pub(super) fn passes_words(&self, text: &str) -> bool {
         self.words.carry.is_empty() && marks::find(text.as_bytes()).is_none()
@@ -99,7 +99,7 @@ impl Frame {
         }
     }
 
-    /// What may have been a mark is none.
+    /// Turns an incomplete mark into text.
     pub(super) fn words_end(&mut self, out: &mut dyn Output) {
         let carry = std::mem::take(&mut self.words.carry);
         if !carry.is_empty() {
@@ -107,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// A mark that is no code, in a thought, or where one may begin.
+    /// Handles a mark that is not code, in a thought or where one may begin.
     pub(super) fn word(&mut self, raw: &str, mark: Mark, at: Place, out: &mut dyn Output) {
         let Mode::Thought(open) = &mut self.mode else {
             if mark.kind == MarkKind::Open {

@@ -9,7 +9,7 @@ use crate::lex::space::is_blank;
 use crate::span::Place;
 
 impl Answer {
-    /// Whether what comes next begins a line of the answer, or stands directly behind something that was taken out.
+    /// Returns whether the current place begins a line of the answer, or directly follows removed text.
     pub(in crate::dialect::plain) fn begins_line(&self) -> bool {
         let blank = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
         let lead = self.lead.as_ref().map_or("", Lead::text);
@@ -17,19 +17,20 @@ impl Answer {
         self.hold.is_none() && self.tail.is_empty() && (begins || self.cut)
     }
 
-    /// Whether the text so far ends in a line break.
+    /// Returns whether the text so far ends with a line break.
     pub(in crate::dialect::plain) fn ends_line(&self) -> bool {
         self.last == b'\n'
     }
 
-    /// Ends what waits to be known before something that does.
+    /// Ends a possible failure marker before other text is held.
     pub(in crate::dialect::plain) fn settle(&mut self, out: &mut dyn Output) {
         if self.lead.as_ref().is_some_and(|lead| !lead.allows_mark()) {
             self.end_lead(out);
         }
     }
 
-    /// A token at the beginning of the answer. Whether it is used up, since the answer may be the failure marker.
+    /// Handles a token at the beginning of the answer; returns whether it is consumed as part of a possible
+    /// failure marker.
     pub(super) fn leads(&mut self, token: &Token<'_>, mark: bool, at: Place, out: &mut dyn Output) -> bool {
         let Some(mut lead) = self.lead.take() else { return false };
         let raw = token.raw();
@@ -64,7 +65,7 @@ impl Answer {
         true
     }
 
-    /// The answer is more than the failure marker: it begins with this.
+    /// Begins the answer, since it is more than the failure marker.
     fn begin(&mut self, lead: Ended, out: &mut dyn Output) {
         let Ended { text, at, tail, tail_at } = lead;
         if !text.is_empty() {
@@ -80,7 +81,7 @@ impl Answer {
         }
     }
 
-    /// The failure marker, if it is all of the answer, and where it stands.
+    /// Returns the failure marker and its place, if it is the whole answer.
     pub(in crate::dialect::plain) fn marker(&self) -> Option<(Form, Place)> {
         self.lead.as_ref()?.marker()
     }

@@ -1,4 +1,5 @@
-//! A mark behind an open backtick: it waits for the end of the span, with the text behind it, or for the end of the line.
+//! A mark after an open backtick: held until the end of the span, or the end of the line, together with the
+//! text after it.
 
 use super::{Answer, Fate};
 use crate::dialect::Output;
@@ -7,21 +8,21 @@ use crate::lex::code::{Code, Stop};
 use crate::lex::markup::Token;
 use crate::span::Place;
 
-/// A mark behind an open backtick, and what follows it.
+/// A mark after an open backtick, and the text after it.
 pub(super) struct Waiting {
     pub(super) found: Candidate,
     pub(super) at: Place,
     pub(super) text: String,
-    /// Bytes of unfinished markup before the mark, and of both.
+    /// Length of the unfinished markup before the mark, and of both together.
     pub(super) before: usize,
     pub(super) mark: usize,
-    /// Backtick runs that are open, and the state before the mark.
+    /// Number of open backtick runs, and the code state before the mark.
     pub(super) runs: usize,
     pub(super) code: Code,
 }
 
 impl Answer {
-    /// A token while a mark waits.
+    /// Handles a token while a mark is held.
     pub(super) fn wait(
         &mut self,
         token: &Token<'_>,
@@ -63,7 +64,7 @@ impl Answer {
         None
     }
 
-    /// Another mark while one waits. `None` when it waits too.
+    /// Handles another mark while one is held. Returns `None` if it is held too.
     fn stop_mark(
         &mut self,
         found: Candidate,
@@ -87,14 +88,15 @@ impl Answer {
         None
     }
 
-    /// The mark that waits is code, and so is all that came behind it.
+    /// Emits the held mark as code, with all text after it.
     pub(super) fn is_code(&mut self, out: &mut dyn Output) {
         if let Some(Waiting { text, at, .. }) = self.hold.take() {
             self.send(&text, &text, || at, out);
         }
     }
 
-    /// The mark that waits is no code; `rest` comes behind what waits with it. `decided`: nor are the marks behind it.
+    /// Removes the held mark, which is not code; `rest` follows the held text. With `decided`, later marks in
+    /// it are not code either.
     pub(super) fn not_code(&mut self, decided: bool, rest: &str, out: &mut dyn Output) -> Fate {
         let hold = self.hold.take().expect("a mark waits");
         let Waiting { found, at, text, before, mark, code, .. } = hold;

@@ -1,4 +1,4 @@
-//! The end of the input: what is closed, and what becomes of a reply without an answer.
+//! The end of the input: closes open elements, and decides on a reply without an answer.
 
 use super::super::context;
 use super::super::rules;
@@ -9,7 +9,7 @@ use crate::finding::Report;
 use crate::span::Place;
 
 impl Frame {
-    /// Whether an unfinished token at the very end is the beginning of a tag that would have been read here.
+    /// Returns whether an unfinished token at the very end begins a tag that would have been read here.
     pub(in super::super) fn is_half_tag(&self, carry: &str) -> bool {
         // `<` alone is text, unless only a queries block can have begun.
         if carry.len() < 2 {
@@ -22,7 +22,7 @@ impl Frame {
             Mode::Think => return self.think.is_half_end(carry),
             Mode::Serp => &["</serp>"],
             Mode::Outside if self.block.is_some() => &["</serp_queries>"],
-            // What follows the answer is left out as text.
+            // Text after the answer is left out as text.
             Mode::Outside if self.seen.has(Name::Final) => &[],
             Mode::Outside => &["<thinking>", "<final>", "<think>", "<serp>", "<phase id=", MARKER],
             Mode::SecondThinking => &["</thinking>"],
@@ -33,7 +33,7 @@ impl Frame {
             .any(|tag| tag.starts_with(carry) || (carry.starts_with("<phase ") && *tag == "<phase id="))
     }
 
-    /// Leaves out a tag that was cut at the very end.
+    /// Leaves out a tag truncated at the very end.
     pub(in super::super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
         if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(half)) {
             return block.closed_by(half);
@@ -42,7 +42,7 @@ impl Frame {
         context::report(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
     }
 
-    /// The end of the input.
+    /// Ends the input.
     pub(in super::super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         self.flush(out);
         self.mention_closes(out);
@@ -57,11 +57,11 @@ impl Frame {
             && let Some(quote) = self.think.take_told(self.outside.is_blank())
         {
             self.answer_too("a draft that is not closed", quote, out);
-            // It may be open too.
+            // The answer may be open too.
             self.close_at_end(end, out);
         }
         if !self.seen.has(Name::Final) && self.outside.is_blank() {
-            // A phase held a whole one.
+            // A phase held a complete one.
             if let Some(answer) = self.thinking.take_quoted() {
                 self.answer.interrupt();
                 self.answer_too("a phase", answer, out);
@@ -102,7 +102,7 @@ impl Frame {
         }
     }
 
-    /// The text outside is the answer, since `<final>` holds none.
+    /// Makes the text outside the answer, since `<final>` holds none.
     fn give_all_outside(&mut self, end: Place, out: &mut dyn Output) {
         self.answer.imply();
         self.give_outside_as_answer(end.offset, out);
@@ -110,19 +110,19 @@ impl Frame {
         self.answer.end_of_input(end, out);
     }
 
-    /// Closes whatever element is under way.
+    /// Closes the current element.
     fn close_at_end(&mut self, end: Place, out: &mut dyn Output) {
         match self.mode {
             Mode::Outside => {
                 self.leave_block(end, out);
-                // What follows the block may have begun an element.
+                // Text after the block may have begun an element.
                 if self.mode != Mode::Outside {
                     self.close_at_end(end, out);
                 }
             }
             Mode::Late => {
                 self.end_late(end.offset, out);
-                // In an open `<thinking>` that is to be closed too.
+                // An open `<thinking>` around it must be closed too.
                 self.close_at_end(end, out);
             }
             Mode::Think => self.think.left_open(end.offset, out),
@@ -137,7 +137,7 @@ impl Frame {
         }
     }
 
-    /// A reply without `<final>`: what stands outside is the answer, or there is none.
+    /// Ends a reply without `<final>`: the text outside is the answer, or there is none.
     fn finish_without_answer(&mut self, end: Place, out: &mut dyn Output) {
         self.drop_waiting(out);
         let alone = self.seen.only(Name::Think);
@@ -160,7 +160,7 @@ impl Frame {
             if !structured && let Some(fence) = &self.fence.clone() {
                 self.outside.take_closing(fence);
             }
-            // `</final>` in it, such as in a comment, ends nothing.
+            // A `</final>` in it, such as in a comment, ends nothing.
             if !structured {
                 out.fall_back("structure_missing");
             }

@@ -1,4 +1,4 @@
-//! What the parts come to: the top level again, another element, or an answer that stands inside one.
+//! Outcomes of the parts: the top level again, another element, or an answer inside one.
 
 use super::super::answer;
 use super::super::block::{self, Block};
@@ -49,7 +49,7 @@ impl Frame {
         self.token(token, at, out);
     }
 
-    /// `<think>` begins.
+    /// Begins `<think>`.
     pub(super) fn begin_think(&mut self, at: Place) {
         self.think.begin(at);
         self.mode = Mode::Think;
@@ -69,7 +69,8 @@ impl Frame {
         }
     }
 
-    /// A mark of reasoning at the top level that is not ThinkingML's; `false` where it is only text.
+    /// Handles a reasoning mark at the top level that is not ThinkingML's. Returns `false` if it is only
+    /// text.
     pub(super) fn other_think(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) -> bool {
         let closed = self.think.take_closed();
         let Some(mark) = think::other_mark(token) else { return false };
@@ -82,13 +83,13 @@ impl Frame {
                 self.think.opened_by(mark);
                 true
             }
-            // Some reasoning ends in two marks.
+            // Some reasoning ends with two closing marks.
             Kind::Close => closed.is_some_and(|closed| closed.same(mark)),
             Kind::Open | Kind::CloseOwn | Kind::Header | Kind::Stop => false,
         }
     }
 
-    /// An element begins too late.
+    /// Begins an element that comes too late.
     pub(super) fn begin_late(&mut self, late: Late) {
         let further = late.is_thought() && self.had_late_thought;
         self.had_late_thought |= late.is_thought();
@@ -109,13 +110,13 @@ impl Frame {
         }
     }
 
-    /// The element that came too late ends at `end`.
+    /// Ends the late element at `end`.
     pub(super) fn end_late(&mut self, end: usize, out: &mut dyn Output) {
         let Some(late) = self.late.take() else { return };
         self.mode = if late.end(end, out) { Mode::Thinking } else { Mode::Outside };
     }
 
-    /// A summary that stands directly in `<thinking>`, which goes on after it.
+    /// Begins a summary directly in `<thinking>`, which continues after it.
     fn serp_in_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let len = token.raw().len();
         let message = "`<serp>` stands before `<thinking>`".to_owned();
@@ -126,7 +127,7 @@ impl Frame {
         }
     }
 
-    /// A second `<thinking>` is text of the last phase, up to its end (T-008).
+    /// Handles a token of a second `<thinking>`: it is text of the last phase, up to its end (T-008).
     pub(super) fn second_thinking(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         if let Token::Tag(tag) = token
             && let Some((name, exact)) = structure::find(tag.name)
@@ -143,7 +144,7 @@ impl Frame {
         out.intent(Intent::PhaseText(token.raw()));
     }
 
-    /// A token of the answer.
+    /// Handles a token of the answer.
     #[inline]
     pub(super) fn answer_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         match self.answer.token(token, at, &self.context, out) {
@@ -156,7 +157,7 @@ impl Frame {
         }
     }
 
-    /// A token inside the block that is under way.
+    /// Handles a token of the open queries block.
     pub(super) fn block_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
         let in_answer = self.mode == Mode::Final;
         let Some(block) = &mut self.block else { return };
@@ -183,7 +184,7 @@ impl Frame {
         }
     }
 
-    /// The block is text.
+    /// Turns the block into text.
     fn give_up_block(&mut self, out: &mut dyn Output) {
         let Some(block) = self.block.take() else { return };
         let (text, at) = block.into_text();
@@ -194,7 +195,7 @@ impl Frame {
         }
     }
 
-    /// The block is over at `end` without its closing tag: what of it is no queries is text.
+    /// Ends an unclosed block at `end`: the part that is not queries is text.
     pub(super) fn leave_block(&mut self, end: Place, out: &mut dyn Output) {
         let Some(block) = &mut self.block else { return };
         let Some((rest, at)) = block.take_rest(end) else { return self.end_block(end, false, out) };
@@ -211,7 +212,7 @@ impl Frame {
         self.think.leave_comment();
     }
 
-    /// What began like a block is only markup.
+    /// Discards a block that is only markup.
     fn drop_block(&mut self, out: &mut dyn Output) {
         let Some(block) = self.block.take() else { return };
         self.in_comment = false;
@@ -223,14 +224,14 @@ impl Frame {
         }
     }
 
-    /// Text after the answer, which is left out.
+    /// Keeps text after the answer outside the elements, where it is left out.
     fn leave_outside(&mut self, text: &str, at: Place, whole: bool) {
         if let Some((rest, at)) = self.outside.push(text, at, whole, self.context.options.limits.hold) {
             self.outside.overflow(rest, at);
         }
     }
 
-    /// The block ends at `end`; `marked` says whether by its own end marker.
+    /// Ends the block at `end`; `marked` tells whether by its own end marker.
     fn end_block(&mut self, end: Place, marked: bool, out: &mut dyn Output) {
         let Some(block) = self.block.take() else { return };
         self.in_comment = false;
@@ -238,20 +239,20 @@ impl Frame {
         self.answer.block_ended(&ended, self.mode == Mode::Final, out);
     }
 
-    /// Reads text again, now that it is known what it is.
+    /// Reads text a second time, now that its role is known.
     pub(super) fn replay(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
         let mut lexer = Markup::at(at, MARKER, self.context.options.limits.tag);
         lexer.push(raw, &mut |token, at| self.token(token, at, out));
         lexer.finish(&mut |token, at| self.token(token, at, out));
     }
 
-    /// The answer interrupts a phase or `<thinking>`.
+    /// Starts an answer that interrupts a phase or `<thinking>`.
     pub(super) fn answer_inside(&mut self, answer: Quote, out: &mut dyn Output) {
         self.answer.interrupt();
         self.read_quote(answer, out);
     }
 
-    /// `<final>` that has been told as text of `place` is the answer too.
+    /// Reads a `<final>` that was emitted as text of `place` as the answer too.
     pub(super) fn answer_too(&mut self, place: &str, quote: Quote, out: &mut dyn Output) {
         let message = format!("`<final>` begins inside {place}, and no other one comes");
         let repair = "read as the answer too";

@@ -1,5 +1,5 @@
-//! What becomes of the text outside the elements: left out when a structure comes, otherwise the answer (X-013, T-015). A
-//! summary behind text may be an example in it: it waits until a structure begins.
+//! Text outside the elements: left out if a structure follows, otherwise the answer (X-013, T-015). A summary
+//! after text may be an example in it, so it is held until a structure begins.
 
 use super::super::context::{self, Line};
 use super::super::outside::{FenceLine, Outside};
@@ -12,26 +12,26 @@ use crate::finding::Report;
 use crate::lex::markup::{Tag, Token};
 use crate::span::Place;
 
-/// A `<serp>` behind text, as it was written.
+/// A `<serp>` after text, as written.
 pub(super) struct Prose {
-    /// The text outside before it, and the fence around the reply.
+    /// Text outside before it, and the fence around the reply.
     before: Outside,
     fence: Option<FenceLine>,
     raw: String,
-    /// Whether it began a line.
+    /// Set if it began a line.
     line_start: bool,
 }
 
-/// A summary behind text: it is sent when a structure begins. If none does, it is part of the text.
+/// A held summary after text: it is emitted when a structure begins, and is part of the text otherwise.
 pub(super) struct Waiting {
     text: String,
-    /// Where the element stands.
+    /// Extent of the element.
     at: Place,
     end: usize,
-    /// The text outside without it, and the fence that was taken off.
+    /// Text outside without the element, and the fence that was removed.
     clean: Outside,
     fence: Option<FenceLine>,
-    /// Bytes of the text outside up to its end.
+    /// Length of the text outside up to the end of the element.
     len: usize,
     reports: Vec<Report>,
 }
@@ -46,10 +46,10 @@ impl Waiting {
     }
 }
 
-/// Most findings that wait with a summary; one with more is a summary.
+/// Most findings held with a summary; with more of them the element is taken as a summary.
 const KEPT_BACK: usize = 64;
 
-/// Keeps findings back, and hands on all else.
+/// Output that holds findings and passes on everything else.
 struct KeptBack<'a> {
     reports: &'a mut Vec<Report>,
     out: &'a mut dyn Output,
@@ -82,18 +82,19 @@ impl Output for KeptBack<'_> {
 }
 
 impl Frame {
-    /// What follows the `<!--` outside that hides a structure, if the reply has come to its end without another.
+    /// Takes the text after a `<!--` that hides a structure, if the reply has ended without another
+    /// structure.
     pub(in super::super) fn take_commented(&mut self) -> Vec<(String, Place)> {
         if self.mode != Mode::Outside || self.seen.has(Name::Final) {
             return Vec::new();
         }
-        // The mark of the comment is markup: what follows it is as good as at the start of a line.
+        // The mark of the comment is markup: text after it counts as at the start of a line.
         (self.in_comment, self.context.line) = (false, Line::Tag);
         let runs = self.outside.take_commented();
         if let Some((_, at)) = runs.first()
             && self.waiting.as_ref().is_some_and(|waiting| waiting.is_behind(*at))
         {
-            // The summary is read again with what stands before it.
+            // The summary is read again together with the text before it.
             self.waiting = None;
             self.seen.forget(Name::Serp);
         }
@@ -108,10 +109,10 @@ impl Frame {
             return;
         };
         if self.seen.has(Name::Final) && !self.answer.is_empty() {
-            // After the answer only the beginning matters: everything is left out anyway.
+            // After the answer only the beginning matters, since everything is left out anyway.
             return self.outside.overflow(rest, at);
         }
-        // Too much to hold: it is the answer.
+        // Too much to hold: the text is the answer.
         self.drop_waiting(out);
         if !self.seen.has(Name::Thinking) {
             out.fall_back("structure_missing");
@@ -126,12 +127,12 @@ impl Frame {
         );
         self.seen.add(Name::Final);
         self.answer.imply();
-        // A tag has been looked at already.
+        // The tag was examined already.
         self.give_outside_as_answer(at.offset + usize::from(whole), out);
         self.replay(rest, at, out);
     }
 
-    /// The text outside becomes answer text; what was wrong in it, up to an offset, has been reported.
+    /// Emits the text outside as the answer; its faults before offset `reported` were reported already.
     pub(super) fn give_outside_as_answer(&mut self, reported: usize, out: &mut dyn Output) {
         out.intent(Intent::ThinkingEnd);
         self.mode = Mode::Final;
@@ -142,7 +143,7 @@ impl Frame {
         }
     }
 
-    /// Text before `<thinking>` or `<final>` is left out and reported.
+    /// Drops and reports text before `<thinking>` or `<final>`.
     pub(super) fn drop_outside(&mut self, next: Name, out: &mut dyn Output) {
         if let Some(marker) = self.marker.take() {
             context::embedded_marker(marker, "left out", out);
@@ -172,7 +173,7 @@ impl Frame {
         out.report(report.repaired("fence removed"));
     }
 
-    /// `<serp>` begins; with text before it, that is kept as it stood.
+    /// Begins a `<serp>`; text before it is saved unchanged.
     pub(super) fn begin_serp_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         // Only the first one counts, so that the text is copied once at most.
         let first = self.reads_marks() && !self.seen.has(Name::Serp);
@@ -191,13 +192,13 @@ impl Frame {
         }
         self.begin(Name::Serp, at, tag.raw.len(), out);
         if self.mode == Mode::Serp {
-            // A fence alone is that around the reply.
+            // A fence alone is the one around the reply.
             self.prose = prose.filter(|_| !self.outside.is_blank());
         }
         self.keep_back(reports, out);
     }
 
-    /// Findings on a summary wait as long as it may be text.
+    /// Holds findings about a summary as long as it may be text.
     fn keep_back(&mut self, reports: Vec<Report>, out: &mut dyn Output) {
         match &mut self.waiting {
             _ if self.mode == Mode::Serp && self.prose.is_some() && reports.len() < KEPT_BACK => {
@@ -244,7 +245,7 @@ impl Frame {
         }
     }
 
-    /// The summary is over with the reply.
+    /// Ends the summary together with the reply.
     pub(super) fn close_serp(&mut self, end: usize, out: &mut dyn Output) {
         if !self.serp_waits(end, false) {
             self.serp.left_open(end, out);
@@ -252,7 +253,8 @@ impl Frame {
         }
     }
 
-    /// Whether the element that ends at `end` waits for a structure. One that is not closed does in the middle of a line.
+    /// Holds the element that ends at `end` until a structure begins; returns whether it is held. An unclosed
+    /// one is held only in the middle of a line.
     fn serp_waits(&mut self, end: usize, closed: bool) -> bool {
         let prose = self.prose.take().filter(|prose| closed || !prose.line_start);
         let Some(Prose { before, fence, raw, .. }) = prose.filter(|_| !self.serp.is_full()) else {
@@ -269,7 +271,7 @@ impl Frame {
         true
     }
 
-    /// A structure begins: the summary that waits for it is one.
+    /// Emits the held summary, because a structure begins.
     pub(super) fn send_waiting(&mut self, out: &mut dyn Output) {
         let Some(waiting) = self.waiting.take() else { return };
         let whole = std::mem::replace(&mut self.outside, waiting.clean);
@@ -282,7 +284,7 @@ impl Frame {
         serp::send(&waiting.text, out);
     }
 
-    /// None does: it is part of the text.
+    /// Turns the held summary into text, because no structure began.
     pub(super) fn drop_waiting(&mut self, out: &mut dyn Output) {
         let Some(Waiting { at, end, .. }) = self.waiting.take() else { return };
         self.seen.forget(Name::Serp);

@@ -1,4 +1,4 @@
-//! `</thinking>` in the middle of a line, with text behind it: thinking may only speak of it.
+//! `</thinking>` in the middle of a line, followed by text: thinking may only mention it.
 
 use super::super::structure::{self, Name};
 use super::{Frame, Mode};
@@ -8,13 +8,14 @@ use crate::lex::markup::{Tag, TagKind, Token};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// The tag, and what has come behind it. It is text if thinking ends once more or goes on, and its end if `<final>` begins a line
-/// before that, or nothing of it comes up to the end or `limits.hold`.
+/// A possible mention of the tag, and the text after it. It is text if thinking ends once more or continues.
+/// It ends thinking if `<final>` begins a line before that, or if neither happens up to the end or
+/// `limits.hold`.
 pub(super) struct Mention {
     tag: String,
     at: Place,
     text: String,
-    /// Whether text follows on its line.
+    /// Set if text follows on its line.
     within: bool,
 }
 
@@ -23,14 +24,14 @@ impl Mention {
         self.tag.len() + self.text.len()
     }
 
-    /// Whether what comes next stands at the start of its line.
+    /// Returns whether the next token is at the start of a line.
     fn begins_line(&self) -> bool {
         self.text.rsplit_once('\n').is_some_and(|(_, line)| is_blank(line))
     }
 }
 
 impl Frame {
-    /// Whether a token is `</thinking>` in the middle of a line, and waits.
+    /// Holds a token that is `</thinking>` in the middle of a line; returns whether it was held.
     pub(super) fn may_mention(&mut self, token: &Token<'_>, at: Place) -> bool {
         let Token::Tag(tag) = token else { return false };
         let waits = self.mode == Mode::Thinking
@@ -44,7 +45,7 @@ impl Frame {
         waits
     }
 
-    /// A token behind it. Whether it is used up.
+    /// Handles a token after the held tag; returns whether the token is consumed.
     pub(super) fn behind_mention(&mut self, token: &Token<'_>, out: &mut dyn Output) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();
@@ -76,7 +77,7 @@ impl Frame {
         false
     }
 
-    /// It is the end of thinking.
+    /// Ends thinking at the held tag.
     pub(super) fn mention_closes(&mut self, out: &mut dyn Output) {
         let Some(Mention { tag, at, text, .. }) = self.mention.take() else { return };
         self.thinking.reads_mentions(Some(false));
@@ -85,7 +86,7 @@ impl Frame {
         self.replay(&text, at.after(&tag), out);
     }
 
-    /// It is text of thinking, and so are tags of the answer behind it.
+    /// Reads the held tag as text of thinking, and tags of the answer after it too.
     fn mention_is_text(&mut self, out: &mut dyn Output) {
         let Some(Mention { tag, at, text, .. }) = self.mention.take() else { return };
         self.thinking.reads_mentions(Some(true));

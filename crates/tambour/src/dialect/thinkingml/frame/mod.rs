@@ -1,4 +1,4 @@
-//! The frame of a reply: it hands each token to the part that is under way, which says what it comes to.
+//! The frame of a reply: passes each token to the current part, and continues as the part's outcome says.
 
 mod end;
 mod follow;
@@ -25,7 +25,7 @@ use crate::span::{At, Place};
 use kept::{Prose, Waiting};
 use mention::Mention;
 
-/// Reads tokens. Each part of the reply has its own methods; `mode` says which part is under way.
+/// Reads tokens. Each part of the reply has its own methods; `mode` is the current part.
 pub(super) struct Frame {
     mode: Mode,
     context: Context,
@@ -34,31 +34,31 @@ pub(super) struct Frame {
     outside: Outside,
     /// The fence around the reply.
     fence: Option<FenceLine>,
-    /// Whether an HTML comment is open; its inside is text (T-027).
+    /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     think: Think,
     serp: Serp,
-    /// What stands before the summary under way, and findings on it that are untrue if it is an example.
+    /// Text before the current summary, and findings about it that are wrong if it is an example.
     prose: Option<Prose>,
     kept_back: Vec<Report>,
-    /// The summary that waits for a structure.
+    /// The summary held until a structure begins.
     waiting: Option<Waiting>,
     thinking: Thinking,
-    /// `</thinking>` of which it is not known whether it is only text.
+    /// `</thinking>` that may be only text.
     mention: Option<Mention>,
-    /// The element under way that came too late.
+    /// The current late element.
     late: Option<Late>,
     had_late_thought: bool,
     answer: Answer,
-    /// The queries block under way, in or after the answer.
+    /// The open queries block, in or after the answer.
     block: Option<Block>,
-    /// Where the failure marker stands outside the elements.
+    /// Place of a failure marker outside the elements.
     marker: Option<Place>,
-    /// The text before `<final>`, which is the answer if that is empty.
+    /// Text before `<final>`, which is the answer if that is empty.
     dropped: Outside,
 }
 
-/// Where the reader is.
+/// Current part of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Before, between or after the elements.
@@ -67,10 +67,10 @@ enum Mode {
     Serp,
     /// Directly in `<thinking>`, or in one of its phases.
     Thinking,
-    /// A second `<thinking>`: text of the last phase, up to its end (T-008).
+    /// In a second `<thinking>`: text of the last phase, up to its end (T-008).
     SecondThinking,
     Final,
-    /// In an element that came too late, up to its end.
+    /// In a late element, up to its end.
     Late,
 }
 
@@ -103,7 +103,7 @@ impl Frame {
         &self.context
     }
 
-    /// The next token.
+    /// Handles the next token.
     #[inline]
     pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
         match token {
@@ -112,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// Text that goes on with the answer or with a phase, whatever its place is. Whether it does.
+    /// Emits text that continues the answer or a phase, whatever its place is; returns whether it did.
     #[inline]
     fn flows(&mut self, text: &str, out: &mut dyn Output) -> bool {
         match self.mode {
@@ -156,7 +156,7 @@ impl Frame {
             {
                 Line::Tag
             }
-            // The end of an element, such as of a draft.
+            // The end of an element, such as a draft.
             Token::Tag(_) if within != self.mode && self.mode == Mode::Outside => Line::Tag,
             _ => Line::Text,
         };
@@ -176,7 +176,7 @@ impl Frame {
             }
     }
 
-    /// The run of text under way ends.
+    /// Ends the current run of text.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         match (self.mode, &mut self.late) {
             (Mode::Thinking, _) => self.thinking.flush(out),

@@ -1,4 +1,4 @@
-//! The top level: which elements begin there, those that come twice or too late, and phases without `<thinking>`.
+//! The top level: elements that begin there, come twice or too late, and phases without `<thinking>`.
 
 use super::super::block::Block;
 use super::super::context::{self, Line};
@@ -60,7 +60,7 @@ impl Frame {
         self.keep_outside(&token, at, out);
     }
 
-    /// A tag at the top level; `false` when it is only text there.
+    /// Handles a tag at the top level; returns `false` if it is only text there.
     pub(super) fn outside_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> bool {
         let len = tag.raw.len();
         let Some((name, exact)) = structure::find(tag.name) else {
@@ -74,7 +74,7 @@ impl Frame {
             && self.answer.interrupts()
             && matches!(name, Name::Phase | Name::Thinking)
         {
-            // These close what the answer interrupted.
+            // These tags close an element that the answer interrupted.
             context::check_tag(name, exact, tag, at, out);
             self.thinking.closed_late(name);
             return true;
@@ -88,7 +88,7 @@ impl Frame {
         }
         if tag.kind == TagKind::Close && name == Name::Final {
             if self.outside.is_hiding() {
-                // It closes what the comment hides.
+                // It closes an element that the comment hides.
                 return false;
             }
             let message = "`</final>` closes nothing here";
@@ -119,7 +119,7 @@ impl Frame {
         true
     }
 
-    /// A top-level element begins.
+    /// Begins a top-level element.
     pub(super) fn begin(&mut self, name: Name, at: Place, len: usize, out: &mut dyn Output) {
         self.in_comment = false;
         if name.begins_structure() {
@@ -131,14 +131,14 @@ impl Frame {
         {
             self.fence = Some(fence);
         }
-        // In front of a summary that may be an example it may be part of it.
+        // A fence before a summary that may be an example may be part of the example.
         let first = self.reads_marks() && !self.seen.has(Name::Serp);
         if name != Name::Serp || self.outside.is_blank() || !first {
             self.tell_fence(out);
         }
         let again = name == Name::Final && self.seen.has(Name::Final) && self.answer.is_empty();
         if again {
-            // The first one holds nothing.
+            // The first one is empty.
             let message = "a second `<final>`, behind one that is empty";
             context::report(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
         } else if let Some(misfit) = self.seen.misfit(name) {
@@ -170,7 +170,7 @@ impl Frame {
         }
     }
 
-    /// A top-level element that comes twice or too late.
+    /// Handles a top-level element that comes twice or too late.
     pub(super) fn misfit(
         &mut self,
         name: Name,
@@ -211,7 +211,7 @@ impl Frame {
         }
     }
 
-    /// A tag at the top level that belongs to phases without `<thinking>`. Whether it is used up.
+    /// Handles a top-level tag that belongs to phases without `<thinking>`; returns whether it is consumed.
     pub(super) fn loose_tag(
         &mut self,
         name: Name,
@@ -222,7 +222,7 @@ impl Frame {
     ) -> bool {
         let close = tag.kind == TagKind::Close;
         match name {
-            // One that is only mentioned stands in the middle of a line.
+            // A mere mention is in the middle of a line.
             Name::Phase if !close && (self.outside.is_blank() || self.context.line != Line::Text) => {
                 self.loose_phase(tag, at, out);
                 true
@@ -277,7 +277,8 @@ impl Frame {
         }
     }
 
-    /// Text behind a phase without `<thinking>`, now that thinking goes on or the answer begins: text of that phase.
+    /// Moves text after a phase without `<thinking>` into that phase, because thinking continues or the
+    /// answer begins.
     pub(super) fn take_loose_text(&mut self, out: &mut dyn Output) {
         if self.thinking.is_loose() && !self.seen.has(Name::Final) {
             let outside = self.outside.take();
@@ -285,17 +286,18 @@ impl Frame {
         }
     }
 
-    /// Whether there is a `<thinking>` tag.
+    /// Returns whether there is a `<thinking>` tag.
     pub(super) fn has_thinking_tag(&self) -> bool {
         self.seen.has(Name::Thinking) && !self.thinking.is_tagless()
     }
 
-    /// Whether marks count that are no tags: before the structure begins.
+    /// Returns whether marks that are not tags count: only before the structure begins.
     pub(in super::super) fn reads_marks(&self) -> bool {
         !self.seen.structure_begun()
     }
 
-    /// Whether a mark of reasoning at this place of the top level opens a draft: in a sentence it is a mention.
+    /// Returns whether a reasoning mark at the top level opens a draft here: in a sentence it is a mention
+    ///
     pub(super) fn begins_draft(&self) -> bool {
         self.context.line != Line::Text || self.outside.is_blank()
     }

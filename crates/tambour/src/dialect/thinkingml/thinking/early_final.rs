@@ -1,4 +1,4 @@
-//! `<final>` before `</thinking>`: a closing tag that was forgotten, a remark, or the answer.
+//! `<final>` before `</thinking>`: a forgotten closing tag, a mention, or the answer.
 
 use super::super::context::{self, Context, Line, Quote};
 use super::super::rules;
@@ -9,12 +9,12 @@ use crate::finding::Profile;
 use crate::lex::markup::{Markup, Tag, TagKind, Token};
 use crate::span::Place;
 
-/// Everything since a `<final>` inside `<thinking>`.
+/// A `<final>` inside `<thinking>`, and everything after it.
 pub(in super::super) struct EarlyFinal {
     quote: Quote,
-    /// Whether it stands in the middle of a line, so that one at the start of a line goes before it.
+    /// Set if it is in the middle of a line, so that one at the start of a line takes precedence.
     mentioned: bool,
-    /// Whether it stands directly in `<thinking>`.
+    /// Set if it is directly in `<thinking>`.
     direct: bool,
     closed_phase: bool,
     closed_thinking: bool,
@@ -25,15 +25,15 @@ impl EarlyFinal {
         self.quote.raw.len()
     }
 
-    /// What was held, and where it stands.
+    /// Returns the held text and its place.
     pub(in super::super) fn text(&self) -> (&str, Place) {
         (&self.quote.raw, self.quote.at)
     }
 }
 
 impl Thinking {
-    /// `<final>` directly in `<thinking>`: its closing tag was forgotten, unless it is mentioned in the middle of a
-    /// line and another one comes at the start of one (R-75).
+    /// Handles `<final>` directly in `<thinking>`: the closing tag was forgotten, unless it is
+    /// mentioned in the middle of a line and another one follows at the start of a line.
     pub(super) fn final_in_thinking<'a>(
         &mut self,
         exact: bool,
@@ -57,7 +57,7 @@ impl Thinking {
         Outcome::Final { at, len, rest: None }
     }
 
-    /// `<final>` closes it.
+    /// Closes `<thinking>` at `<final>`.
     fn close_at_final(&mut self, at: Place, len: usize, out: &mut dyn Output) {
         let message = "`<final>` begins before `</thinking>`";
         let repair = "`<thinking>` closed first";
@@ -65,7 +65,7 @@ impl Thinking {
         self.end_thinking(out);
     }
 
-    /// `<final>` in an open phase: text, unless no real one comes.
+    /// Handles `<final>` in an open phase: text, unless no real one follows.
     pub(super) fn final_in_phase(
         &mut self,
         tag: &Tag<'_>,
@@ -93,7 +93,7 @@ impl Thinking {
         self.in_comment = false;
     }
 
-    /// After `<final>` at the start of a line: whether the line holds nothing else.
+    /// Decides after `<final>` at the start of a line whether it is alone on the line.
     pub(super) fn lone_final<'a>(
         &mut self,
         mut raw: String,
@@ -104,7 +104,7 @@ impl Thinking {
     ) -> Outcome<'a> {
         if let Token::Text(text) = token {
             let blanks = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
-            // Blanks at the end of the line are not kept without limit.
+            // Blanks at the end of the line are held up to a limit only.
             let blanks = blanks.min(context.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blanks]);
             if blanks == text.len() {
@@ -128,7 +128,7 @@ impl Thinking {
         Outcome::Held { blanks: (blanks, start.after(&raw)), rest: (token, at) }
     }
 
-    /// A token after a `<final>` that may be only text.
+    /// Handles a token after a `<final>` that may be only text.
     pub(super) fn held_token<'a>(
         &mut self,
         token: Token<'a>,
@@ -148,7 +148,7 @@ impl Thinking {
                         hold.closed_phase = true;
                         hold.closed_thinking = true;
                     }
-                    // Thinking goes on, or the real answer begins: it was text.
+                    // Thinking continues, or the real answer begins: the held tag was text.
                     Some((Name::Phase, _)) if !self.in_comment => return self.release((token, at)),
                     Some((Name::Final, _)) if !close && !self.in_comment => {
                         let closed = if hold.direct { hold.closed_thinking } else { hold.closed_phase };
@@ -180,7 +180,7 @@ impl Thinking {
         if hold.direct
             && let Some(answer) = self.take_answer(context, out)
         {
-            // None came at the start of a line: it is the answer.
+            // None followed at the start of a line: it is the answer.
             return Outcome::Answer { answer, rest };
         }
         let message = "more text after `<final>` in a phase than `limits.hold`";
@@ -188,7 +188,7 @@ impl Thinking {
         self.release(rest)
     }
 
-    /// The held text is text of the phase.
+    /// Releases the held text as text of the phase.
     fn release<'a>(&mut self, rest: (Token<'a>, Place)) -> Outcome<'a> {
         let Some(hold) = self.hold.take() else { return Outcome::Open };
         self.again = true;
@@ -196,20 +196,20 @@ impl Thinking {
         Outcome::Release { hold, rest }
     }
 
-    /// What was held has been read again as text.
+    /// Records that the held text was read again as text.
     pub(in super::super) fn released(&mut self, hold: EarlyFinal) {
         self.again = false;
-        // Once thinking went on, a mention in the rest of the phase is text.
+        // Once thinking continued, a mention in the rest of the phase is text.
         self.literal = self.part != Part::Direct;
         let Quote { raw, tag_len, at } = hold.quote;
         if let Some(end) = raw.to_ascii_lowercase().find("</final>") {
-            // What follows it has been told as text of the phase.
+            // Text after it was emitted as text of the phase.
             let raw = raw[..end + "</final>".len()].to_owned();
             self.quoted = Some(Quote { raw, tag_len, at });
         }
     }
 
-    /// The input ends: a held `<final>` was the answer after all.
+    /// Ends the input: a held `<final>` was the answer after all.
     pub(in super::super) fn end_of_input(
         &mut self,
         context: &Context,
@@ -221,7 +221,7 @@ impl Thinking {
         self.take_answer(context, out)
     }
 
-    /// A held `<final>` is the answer, and closes what is open.
+    /// Takes a held `<final>` as the answer, and closes open elements.
     fn take_answer(&mut self, context: &Context, out: &mut dyn Output) -> Option<Quote> {
         let EarlyFinal { quote, direct, closed_phase, closed_thinking, .. } = self.hold.take()?;
         let place = if direct { "`<thinking>`" } else { "a phase" };
@@ -236,13 +236,13 @@ impl Thinking {
         Some(quote)
     }
 
-    /// The whole `<final>` that a phase held: the answer too if no other one comes.
+    /// Takes the complete `<final>` that a phase held: it is the answer too if no other one follows.
     pub(in super::super) fn take_quoted(&mut self) -> Option<Quote> {
         self.quoted.take()
     }
 }
 
-/// Checks the `<final>` that was held.
+/// Checks the held `<final>` tag.
 fn check(quote: &Quote, context: &Context, out: &mut dyn Output) {
     let mut lexer = Markup::at(quote.at, MARKER, context.options.limits.tag);
     lexer.push(&quote.raw[..quote.tag_len], &mut |token, at| {

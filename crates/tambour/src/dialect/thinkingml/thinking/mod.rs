@@ -1,4 +1,4 @@
-//! The inside of `<thinking>`: text and tags directly in it and in its phases.
+//! The content of `<thinking>`: text and tags directly in it and in its phases.
 
 mod early_final;
 mod phase;
@@ -13,101 +13,103 @@ use crate::lex::markup::{Tag, TagKind, Token};
 use crate::span::Place;
 pub(super) use early_final::EarlyFinal;
 
-/// What a token comes to in `<thinking>`.
+/// Effect of a token on `<thinking>`.
 pub(super) enum Outcome<'a> {
-    /// It goes on.
+    /// Thinking continues.
     Open,
-    /// What follows stands at the top level.
+    /// Later text is at the top level.
     Outside,
-    /// `<final>` begins, of so many bytes: it is over. What follows is still to be read.
+    /// `<final>` begins with a tag of `len` bytes, and thinking has ended. `rest` is unread.
     Final { at: Place, len: usize, rest: Option<(Token<'a>, Place)> },
-    /// The `<final>` that was held is the answer, and it is over. What follows is still to be read.
+    /// The held `<final>` is the answer, and thinking has ended. `rest` is unread.
     Answer { answer: Quote, rest: (Token<'a>, Place) },
-    /// What was held is to be read again as text, then the rest.
+    /// The held text is to be read again as text, then `rest`.
     Release { hold: EarlyFinal, rest: (Token<'a>, Place) },
-    /// A `<final>` is held from here on: the blanks behind it and the rest are still to be read.
+    /// A `<final>` is held from here on: the blanks after it and `rest` are unread.
     Held { blanks: (String, Place), rest: (Token<'a>, Place) },
-    /// A summary begins, too late.
+    /// A late summary begins.
     Serp,
 }
 
-/// What is known of `<thinking>`.
+/// State of `<thinking>`.
 #[derive(Default)]
 pub(super) struct Thinking {
     at: Place,
-    /// Whether an HTML comment is open; its inside is text (T-027).
+    /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     entities: Entities,
-    /// Whether its tag is open.
+    /// Set while its tag is open.
     open: bool,
-    /// Whether phases stand outside of it.
+    /// Set if phases are outside of it.
     loose: bool,
-    /// Whether its tag never came.
+    /// Set if it has no tag.
     tagless: bool,
     part: Part,
-    /// Where the phase under way starts.
+    /// Start of the current phase.
     phase_at: Place,
-    /// Whether a real `<phase>` has begun.
+    /// Set once a real `<phase>` has begun.
     phased: bool,
-    /// Text before the first phase: start, and offset after it.
+    /// Extent of the text before the first phase.
     unphased: Option<(Place, usize)>,
-    /// Whether the text run under way, directly in `<thinking>`, has been reported.
+    /// Set if the current run of text directly in `<thinking>` was reported.
     stray: bool,
     last_id: u64,
-    /// The title that `<phase>` carries as an attribute, and where the tag stands, until a `<title>` comes or none.
+    /// The title attribute of `<phase>`, with place and length of the tag, until a `<title>` follows or is
+    /// known to be missing.
     attribute: Option<(String, Place, usize)>,
-    /// Phases closed because another one began inside them: each may still bring its closing tag.
+    /// Number of phases closed by another one inside them: each may still have its closing tag.
     nested: u32,
-    /// Whether `<final>` closed it; a closing tag that comes later belongs to it.
+    /// Set if `<final>` closed it; a later closing tag belongs to it.
     forgotten: bool,
-    /// A `<final>` in a phase and what followed it.
+    /// A `<final>` in a phase, and the text after it.
     hold: Option<EarlyFinal>,
-    /// Whether `<final>` in the middle of a line of the phase under way is known to be text.
+    /// Set if a `<final>` in the middle of a line of the current phase is known to be text.
     literal: bool,
-    /// Whether every `<final>` is, since it is read again.
+    /// Set if every `<final>` is text, since it is read a second time.
     again: bool,
-    /// Whether tags that end thinking in the middle of a line are known to be text, or not.
+    /// Decision on tags that end thinking in the middle of a line: text, or not; `None` while undecided.
     mentions: Option<bool>,
-    /// `<final>` at the start of a line and the blanks after it, with `thinkingml.lone_final=close`.
+    /// `<final>` at the start of a line and the blanks after it, under `thinkingml.lone_final=close`.
     lone: Option<(String, Place)>,
-    /// The last `<final>...</final>` inside a phase after which thinking went on: the answer if no other one comes.
+    /// The last `<final>...</final>` inside a phase after which thinking continued: the answer if no other
+    /// one follows.
     quoted: Option<Quote>,
-    /// Whether a phase, and `<thinking>`, is still open behind the answer that interrupted it.
+    /// Set if a phase, and `<thinking>`, is still open after the answer that interrupted it.
     phase_open_late: bool,
     thinking_open_late: bool,
 }
 
-/// Where in `<thinking>` the reader is.
+/// Position of the reader in `<thinking>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Part {
     /// Directly in `<thinking>`.
     #[default]
     Direct,
-    /// In a phase whose title has not come; text that came instead.
+    /// In a phase without a title so far, and the text read instead.
     Untitled { text: String, at: Place },
-    /// In a title.
+    /// In a title; `before` is the text before it in the phase.
     Title { text: String, at: Place, before: String },
     /// In the text of a phase.
     Text,
 }
 
 impl Thinking {
-    /// `<thinking>` begins.
+    /// Begins `<thinking>`.
     pub(super) fn begin(&mut self, at: Place) {
         *self = Thinking { at, open: true, ..Thinking::default() };
     }
 
-    /// The first phase begins it, without its tag.
+    /// Begins thinking with its first phase, without a tag.
     pub(super) fn begin_tagless(&mut self) {
         (self.open, self.loose, self.tagless) = (false, true, true);
     }
 
-    /// A further phase stands behind it.
+    /// Records a further phase outside of it.
     pub(super) fn loosen(&mut self) {
         self.loose = true;
     }
 
-    /// Its tag comes behind phases without it: `<thinking>` at a place, or `</thinking>`.
+    /// Handles a tag that comes after phases without it: `<thinking>` at a place, or `</thinking>`.
     pub(super) fn tag_came(&mut self, opening: Option<Place>) {
         self.loose = false;
         if let Some(at) = opening {
@@ -115,45 +117,46 @@ impl Thinking {
         }
     }
 
-    /// Whether phases stand outside of it.
+    /// Returns whether phases are outside of it.
     pub(super) fn is_loose(&self) -> bool {
         self.loose
     }
 
-    /// Whether `</thinking>` may only be mentioned here.
+    /// Returns whether `</thinking>` may be a mere mention here.
     pub(super) fn may_mention(&self) -> bool {
         self.open && self.mentions.is_none() && !self.in_comment && self.hold.is_none() && self.lone.is_none()
     }
 
-    /// Says what tags that end thinking in the middle of a line are.
+    /// Sets whether tags that end thinking in the middle of a line are text.
     pub(super) fn reads_mentions(&mut self, text: Option<bool>) {
         self.mentions = text;
         self.again = text == Some(true);
     }
 
-    /// Whether its tag never came.
+    /// Returns whether it has no tag.
     pub(super) fn is_tagless(&self) -> bool {
         self.tagless
     }
 
-    /// Whether what follows stands at the top level: after a phase without `<thinking>` around it.
+    /// Returns whether later text is at the top level: after a phase without `<thinking>` around it.
     pub(super) fn is_left(&self) -> bool {
         !self.open && self.part == Part::Direct
     }
 
-    /// Takes the closing tag of a phase without `<thinking>` that another one closed. Whether there is such a one.
+    /// Consumes the closing tag of a phase without `<thinking>` that another phase closed; returns whether
+    /// one was due.
     pub(super) fn close_nested(&mut self) -> bool {
         let nested = self.loose && self.nested > 0;
         self.nested -= u32::from(nested);
         nested
     }
 
-    /// Takes its closing tag, behind a `<final>` that closed it. Whether that lacked.
+    /// Consumes the closing tag after a `<final>` that closed thinking; returns whether it was due.
     pub(super) fn close_forgotten(&mut self) -> bool {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// A closing tag that came after the answer closed what it interrupted.
+    /// Handles a closing tag, after the answer, of an element that the answer interrupted.
     pub(super) fn closed_late(&mut self, name: Name) {
         match name {
             Name::Phase => self.phase_open_late = false,
@@ -171,24 +174,24 @@ impl Thinking {
         self.entities.held() + part + lone + self.hold.as_ref().map_or(0, EarlyFinal::len)
     }
 
-    /// Whether text is text of a phase.
+    /// Returns whether text continues a phase.
     #[inline]
     pub(super) fn flows(&self) -> bool {
         matches!(self.part, Part::Text) && self.hold.is_none() && self.lone.is_none()
     }
 
-    /// Text of the phase.
+    /// Emits text of the phase.
     #[inline]
     pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
         self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
     }
 
-    /// A run of text ends.
+    /// Ends a run of text.
     pub(super) fn flush(&mut self, out: &mut dyn Output) {
         self.entities.flush(&mut |text| out.intent(Intent::PhaseText(text)));
     }
 
-    /// The next token.
+    /// Handles the next token.
     pub(super) fn token<'a>(
         &mut self,
         token: Token<'a>,
@@ -216,7 +219,8 @@ impl Thinking {
         Outcome::Open
     }
 
-    /// Text behind a phase without `<thinking>`, now that thinking goes on or the answer begins: text of that phase.
+    /// Emits text after a phase without `<thinking>` as text of that phase, because thinking continues or the
+    /// answer begins.
     pub(super) fn loose_text<'a>(
         &mut self,
         runs: impl Iterator<Item = (&'a str, Place)>,
@@ -233,7 +237,7 @@ impl Thinking {
         self.flush(out);
     }
 
-    /// Closes what is open of it at the end of the input.
+    /// Closes open elements at the end of the input.
     pub(super) fn close(&mut self, end: Place, out: &mut dyn Output) {
         if self.part != Part::Direct {
             context::unclosed(Name::Phase, self.phase_at, end.offset, out);
@@ -245,7 +249,7 @@ impl Thinking {
         self.end_thinking(out);
     }
 
-    /// Reports what the answer interrupted and nothing closed behind it.
+    /// Reports elements that the answer interrupted and nothing closed after it.
     pub(super) fn left_open_late(&self, end: Place, out: &mut dyn Output) {
         if self.phase_open_late {
             context::unclosed(Name::Phase, self.phase_at, end.offset, out);
@@ -255,7 +259,7 @@ impl Thinking {
         }
     }
 
-    /// Reports `</thinking>` if it never came although `<final>` did.
+    /// Reports a missing `</thinking>` that `<final>` replaced.
     pub(super) fn left_open(&mut self, end: Place, out: &mut dyn Output) {
         if self.close_forgotten() {
             context::unclosed(Name::Thinking, self.at, end.offset, out);
@@ -273,7 +277,8 @@ impl Thinking {
         let close = tag.kind == TagKind::Close;
         let found = structure::find(tag.name);
         if self.in_comment {
-            // In a comment only the end of what is open counts, so that a comment left open swallows nothing.
+            // In a comment only the end of an open element counts, so that an unclosed comment swallows
+            // nothing.
             let ends = match found {
                 Some((Name::Phase, _)) => close && self.part != Part::Direct,
                 Some((Name::Title, _)) => close && matches!(self.part, Part::Title { .. }),
@@ -366,7 +371,7 @@ impl Thinking {
         outcome
     }
 
-    /// A tag that is only text here.
+    /// Emits a tag as text.
     fn literal(&mut self, rule: &'static Rule, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
         let message = format!("`{}` does not stand here", tag.raw);
         context::report(rule, at, tag.raw.len(), message, "kept as text", out);

@@ -1,4 +1,4 @@
-//! Phases: their ids, their titles, and text that comes before a title.
+//! Phases: their ids, their titles, and text before a title.
 
 use super::super::context;
 use super::super::rules;
@@ -11,14 +11,15 @@ use crate::lex::markup::{Tag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// Bytes of text before a title that are held back, and of a title.
+/// Longest title, and most text before a title that is held back, in bytes.
 const TITLE_LIMIT: usize = 1024;
 
-/// Bytes of a title as it is written: each may be an entity of six. What reaches this is too long in any case.
+/// Longest title as written, in bytes: each byte may be an entity of six. A title that reaches this is too
+/// long in any case.
 const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
 
 impl Thinking {
-    /// Text at the present place: of a phase, of a title, or astray.
+    /// Handles text at the current position: of a phase, of a title, or outside of both.
     pub(super) fn phase_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         match &mut self.part {
             Part::Text => {
@@ -47,7 +48,8 @@ impl Thinking {
         }
     }
 
-    /// Text directly in `<thinking>`: it belongs to the previous phase, or makes one (T-030, T-038).
+    /// Handles text directly in `<thinking>`: it belongs to the previous phase, or makes a new one (T-030,
+    /// T-038).
     pub(super) fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         if is_blank(text) {
             if self.phased || self.unphased.is_some() {
@@ -91,7 +93,7 @@ impl Thinking {
         self.in_comment = false;
     }
 
-    /// The id of a phase, checked (T-022, T-031 to T-033); `None` when there is none that can be used.
+    /// Checks the id of a phase (T-022, T-031 to T-033); returns `None` if it has no usable one.
     pub(super) fn phase_id(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> Option<u64> {
         let len = tag.raw.len();
         let renumbered = "numbered in order";
@@ -110,7 +112,7 @@ impl Thinking {
             let message = format!("`{value}` is not a positive integer");
             let trimmed = value.trim();
             let report = Report::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
-            // T-031: a number, but none that counts.
+            // T-031: a number, but not a valid id.
             let counts_not = trimmed.starts_with('-') || trimmed.contains('.');
             let number = counts_not && trimmed.parse::<f64>().is_ok();
             let report = if number { report.row("T-031") } else { report };
@@ -184,7 +186,7 @@ impl Thinking {
         self.flow(&before, out);
     }
 
-    /// A phase begins with this title.
+    /// Begins a phase with this title.
     fn titled(&mut self, mut title: String, at: Place, out: &mut dyn Output) {
         let rest = title.split_off(title.floor_char_boundary(TITLE_LIMIT));
         if !rest.is_empty() {
@@ -198,7 +200,7 @@ impl Thinking {
         }
     }
 
-    /// The title that `<phase>` carries as an attribute, if it does, and what became of it.
+    /// Takes the title attribute of `<phase>`, if any, and reports it with `repair`.
     fn title_attribute(&mut self, repair: &str, out: &mut dyn Output) -> Option<String> {
         let (title, at, len) = self.attribute.take()?;
         let message = "`<phase>` carries a title as an attribute";
@@ -206,7 +208,8 @@ impl Thinking {
         Some(title)
     }
 
-    /// No title came: that of the attribute or the fallback title, and what came instead is text.
+    /// Begins a phase without a title: it gets its attribute or the fallback title, and the text read so far
+    /// is its text.
     pub(super) fn end_untitled(&mut self, out: &mut dyn Output) {
         let Part::Untitled { text, .. } = std::mem::replace(&mut self.part, Part::Text) else {
             return;
@@ -244,7 +247,7 @@ impl Thinking {
         }
     }
 
-    /// Text that has been reported already.
+    /// Emits text that was reported already.
     pub(super) fn phase_text_unchecked(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         if self.part == Part::Direct && self.phased {
             self.stray = true;
@@ -253,7 +256,7 @@ impl Thinking {
     }
 }
 
-/// `text` without the white space before it; `start` becomes the place of what is left.
+/// Returns `text` without leading white space; `start` becomes the place of the rest.
 fn trim_start<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
     let kept = text.trim_start_matches([' ', '\t', '\r', '\n']);
     *start = at.after(&text[..text.len() - kept.len()]);
