@@ -1,7 +1,7 @@
-//! A dialogue: one run of a session of a script, as a machine that waits for nothing (S-060 to S-067).
+//! A dialogue: one run of a session of a script, as a state machine without I/O (S-060 to S-067).
 //!
-//! [`Dialogue`] is plain data: it is saved and restored with serde at any point. [`Dialogue::next`] says what it wants, the
-//! caller does it and tells what came of it:
+//! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
+//! returns what it needs; the caller does that and passes the result back:
 //!
 //! | wanted | the caller |
 //! | --- | --- |
@@ -11,7 +11,7 @@
 //! | [`Want::Answer`] | [`Dialogue::answer`] when the client has answered |
 //! | [`Want::Finished`] | nothing more |
 //!
-//! After each input [`Dialogue::turn`] is what it came to.
+//! After each input, [`Dialogue::turn`] returns its outcome.
 //!
 //! ```
 //! use tambour::dialogue::{Dialogue, Env, Settings, Want};
@@ -39,7 +39,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! What does not belong here: calling models, time, storage.
+//! Not here: calling models, time, storage.
 
 mod answers;
 mod call;
