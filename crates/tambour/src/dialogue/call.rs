@@ -26,7 +26,7 @@ const THINK: &str = "ai-think-default";
 pub struct Message {
     /// `user`; `system` and `assistant` are for hooks and later stages.
     pub role: String,
-    /// Its text.
+    /// Text of the message.
     pub content: String,
 }
 

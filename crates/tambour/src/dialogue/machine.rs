@@ -317,7 +317,7 @@ impl Dialogue {
         if let Some(action) = self.action(env.script) {
             self.answered(None, action, None);
         }
-        // It ends without a model call; the next message belongs to another turn.
+        // The action ends without a model call; the next message belongs to another turn.
         self.turn.spoken = true;
         self.done(true);
     }

@@ -3,13 +3,13 @@
 //! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
 //! returns what it needs; the caller does that and passes the result back:
 //!
-//! | wanted | the caller |
+//! | request | action of the caller |
 //! | --- | --- |
 //! | [`Want::Call`] | calls the model, reads its reply with [`Call::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`Want::Event`] | hands it to the client |
-//! | [`Want::User`] | [`Dialogue::input`] when the user has said something |
+//! | [`Want::Event`] | passes it to the client |
+//! | [`Want::User`] | [`Dialogue::input`] once the user has written something |
 //! | [`Want::Answer`] | [`Dialogue::answer`] when the client has answered |
-//! | [`Want::Finished`] | nothing more |
+//! | [`Want::Finished`] | nothing: the dialogue has ended |
 //!
 //! After each input, [`Dialogue::turn`] returns its outcome.
 //!

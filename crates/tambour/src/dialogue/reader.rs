@@ -209,7 +209,7 @@ impl Reader {
             self.pipeline.push_str(&self.text, &mut Message { seen: &mut self.seen, sink, findings: None });
         }
         self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
-        // Whether it is an answer is only known here; whether it has a message is known from the events.
+        // Only the parsed text shows that it is an answer; the events show if it has a message.
         if because.is_some() || !self.seen.silent {
             self.seen.unreadable = because;
         }

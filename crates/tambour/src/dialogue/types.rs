@@ -109,7 +109,7 @@ pub(super) fn differ(condition: &str, known: &Known, language: Language) -> Vec<
         if numbers && (a.is_number() || b.is_number()) {
             continue;
         }
-        // It is not known yet whether the text is a number.
+        // The text may turn out to be a number or not.
         let open = numbers && [&a, &b].contains(&&Holds::Any(Type::Text));
         let what = |operand: &Operand, of: Type| match operand {
             Operand::Variable(name) => {

@@ -218,7 +218,7 @@ impl Operation {
     pub fn from_value(item: &Value) -> Operation {
         match item.as_array().map(Vec::as_slice) {
             Some([Value::String(op), Value::String(path), rest @ ..]) => {
-                // Which of several values is meant is unknown.
+                // The intended one of several values is unknown.
                 let most = usize::from(Op::named(op).is_some_and(Op::takes_value));
                 let value = match rest {
                     [_, _, ..] if Op::named(op).is_none() => Some(Value::Array(rest.to_vec())),

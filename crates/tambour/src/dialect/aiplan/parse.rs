@@ -106,7 +106,7 @@ impl Body for Plans {
     #[inline]
     fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         if let JsonEvent::StringDelta(text) = event {
-            // Whether an answer is emitted depends on the text before the limit, not on the chunks.
+            // Emission of an answer depends on the text before the limit, not on the chunks.
             let room = self.builder.room();
             if room > 0 && text.len() > room {
                 let (last, rest) = text.split_at(text.floor_char_boundary(room));

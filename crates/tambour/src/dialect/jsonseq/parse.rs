@@ -41,7 +41,8 @@ pub(super) struct Lines {
     options: Arc<Options>,
 }
 
-/// Fewest findings that are held back before the first event, however small `limits.findings` is.
+/// Least capacity for findings held back before the first event; a caller that lists fewer still counts the
+/// rest.
 const FEW: usize = 64;
 
 impl Body for Lines {
