@@ -55,8 +55,9 @@ pub struct Said {
 pub(super) struct Running {
     /// Rounds that were answered (S-060).
     pub(super) round: u32,
-    /// Set once its first message was sent, and once the user has replied since (S-081).
+    /// Set once its first message was sent.
     pub(super) spoken: bool,
+    /// Set once the user has replied since then (S-081).
     pub(super) replied: bool,
     pub(super) stage: Stage,
 }

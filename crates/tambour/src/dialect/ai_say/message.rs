@@ -16,24 +16,28 @@ use crate::span::Place;
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     way: Way,
-    /// Leading blanks or the beginning of a possible placeholder, and that text with its blanks trimmed.
+    /// Leading blanks or the beginning of a possible placeholder.
     lead: String,
+    /// The same text, trimmed.
     core: String,
     /// A complete text under another key than the role, with the place of that key.
     other: Option<(String, Place)>,
     /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
-    /// Set if the current string replaces the object; `naming` is set if it may be the speaker's name.
+    /// Set if the current string replaces the object.
     plain: bool,
+    /// Set if the current string may be the speaker's name.
     naming: bool,
     /// Set if several such texts exist, so that none can be used.
     several: bool,
-    /// Set if the current text, and the held-back one, are under a name of the message. `named` is a further
-    /// text of that kind, `named_again` is set if there are more. If exactly one of several texts has such a
-    /// name, it is the message.
+    /// Set if the current text is under a name of the message. If exactly one of several texts is, it is the
+    /// message.
     is_named: bool,
+    /// Set if the held-back text is under a name of the message.
     other_named: bool,
+    /// A further text under a name of the message, with the place of its key.
     named: Option<(String, Place)>,
+    /// Set if there are still more such texts.
     named_again: bool,
     /// The current string.
     current: String,
@@ -45,8 +49,9 @@ pub(super) struct Message {
     lost: Vec<Place>,
     /// Set if the message is the joined texts of a value.
     joined: bool,
-    /// Places of the keys of the lists that contain the current text and the held-back one.
+    /// Place of the key of the list that contains the current text.
     list: Option<Place>,
+    /// Place of the key of the list that contains the held-back text.
     other_list: Option<Place>,
     limit: usize,
 }

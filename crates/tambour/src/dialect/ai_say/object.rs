@@ -44,8 +44,9 @@ pub(super) struct AnswerObject {
     /// Offsets of duplicate keys whose first text had been emitted.
     pub(super) kept: Vec<usize>,
     pub(super) placeholders: Vec<Place>,
-    /// Bytes of text under another name of `response`; `overlong` is set if they exceed the hold limit.
+    /// Bytes of text under another name of `response`.
     pub(super) waiting: usize,
+    /// Set if these bytes exceed the hold limit.
     pub(super) overlong: bool,
     /// Place of the key of a list in `response`, and the depth of that list.
     list: Option<(Place, usize)>,

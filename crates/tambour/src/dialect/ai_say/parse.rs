@@ -54,8 +54,9 @@ pub(super) struct Answers {
     mark: Option<Pending>,
     /// Prose around the answer, which is the message if the answer has none.
     pub(super) prose: Prose,
-    /// Detects examples from the text around the answer; `quoted` is set if the current object is quoted.
+    /// Detects examples from the text around the answer.
     pub(super) surroundings: Surroundings,
+    /// Set if the current object is quoted.
     pub(super) quoted: bool,
     pub(super) limits: Limits,
     /// Keys of the message.

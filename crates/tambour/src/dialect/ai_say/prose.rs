@@ -9,8 +9,9 @@ use super::outside::is_mark;
 pub(super) struct Prose {
     before: String,
     behind: String,
-    /// Set once the answer has begun; `fenced` is set if it began in a fence.
+    /// Set once the answer has begun.
     begun: bool,
+    /// Set if the answer began in a fence.
     fenced: bool,
     /// Set when the prose exceeds the hold limit or is not needed.
     over: bool,

@@ -7,8 +7,9 @@ pub(super) struct Surroundings {
     /// First and last non-blank characters of the line.
     first: Option<char>,
     last: Option<char>,
-    /// Backticks of the current run; `run_leads` is set if only blanks precede it on its line.
+    /// Backticks of the current run.
     run: usize,
+    /// Set if only blanks precede the run on its line.
     run_leads: bool,
     /// Backticks of the run that is open in this paragraph.
     open: usize,

@@ -31,7 +31,7 @@ pub(super) struct Places {
     pub(super) end: usize,
     /// Members of the object, each from its key to the next one. A duplicate field has its last place.
     members: Vec<(String, Stand)>,
-    /// Extent of the members beyond the first `MEMBERS`.
+    /// Extent of the members whose places are not recorded.
     more: Option<Stand>,
     /// Index of the last member in `members`, or `None` if it is beyond them.
     last: Option<usize>,
@@ -162,9 +162,9 @@ pub(super) struct Checked {
     pub(super) wrapped: bool,
     /// Set if the answer was not a string and was read as one.
     pub(super) from_value: bool,
-    /// Set if the plan is invalid and its answer (`lost`) or its calls (`lost_calls`) are lost without a
-    /// finding.
+    /// Set if the plan is invalid and its answer is lost without a finding.
     pub(super) lost: bool,
+    /// Set if the plan is invalid and its calls are lost without a finding.
     pub(super) lost_calls: bool,
 }
 
@@ -216,6 +216,7 @@ pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options:
     Checked { plan: Value::Object(plan), calls, reports, valid, acts, from_value, ..Checked::default() }
 }
 
+/// Check of one object against the contract.
 pub(super) struct Check<'a> {
     pub(super) fields: Map<String, Value>,
     pub(super) places: &'a Places,

@@ -58,7 +58,7 @@ enum Target {
 const MODE: usize = 64;
 
 impl PlanObject {
-    /// Creates the state of an object that begins at `start`; nothing of an `idle` one is used.
+    /// Creates the state of an object that begins at `start`; if `idle`, nothing of it is used.
     pub(super) fn new(frame: Frame, start: Place, idle: bool, beside_prose: bool) -> PlanObject {
         PlanObject {
             frame,

@@ -30,8 +30,9 @@ pub(super) struct Outside {
     fence: Option<Fence>,
     /// Language of the fence being opened.
     language: Option<String>,
-    /// Language of the last fence, and its extent.
+    /// Language of the last fence.
     said: String,
+    /// Extent of that language.
     said_at: (Place, usize),
     /// Set if a value is in that fence.
     used: bool,
@@ -40,24 +41,25 @@ pub(super) struct Outside {
     thinking: bool,
     /// Extent of drafts before the plan.
     draft: Left,
-    /// Extents of text that is not fence, blank or plan: before the object that may be the plan, and after
-    /// it.
+    /// Extent of text before the object that may be the plan, other than fences and blanks.
     before: Left,
+    /// Extent of such text after that object.
     since: Left,
-    /// Set if any of it is text.
+    /// Set if there is text besides fences and values.
     filled: bool,
     /// Extent of acting plans that were thoughts, with the text around them.
     aside: Left,
     /// Prose state of the text so far, without values.
     prose: Prose,
-    /// Set by text in the open fence, which makes its other content code; `remark` is set by a comment on the
-    /// current line there.
+    /// Set by text in the open fence, which makes its other content code.
     code: bool,
+    /// Set by a comment on the current line in the open fence.
     remark: bool,
     /// Set inside a comment from `/*` at the start of a line to `*/`.
     comment: bool,
-    /// Set if a comment may begin here; `previous` is the character before.
+    /// Set if a comment may begin here.
     starts: bool,
+    /// The character before.
     previous: char,
     /// Line of the last value and the text after it, while a sentence may continue there.
     behind: Option<(Line, String)>,
@@ -162,7 +164,7 @@ impl Outside {
     pub(super) fn text(&mut self, text: &str) {
         self.prose.text(text);
         self.follow(text);
-        // Offset in `text` up to which `at` is advanced.
+        // Offset in `text` up to which the place is advanced.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.line_start || self.run.0 == '~')) {

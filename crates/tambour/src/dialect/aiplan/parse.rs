@@ -50,8 +50,9 @@ pub(super) struct Plans {
     pub(super) aside: Option<Aside>,
     /// Extent of objects that look like plans and are not used.
     pub(super) others: Left,
-    /// Set once text of a thought, and text of an answer, has been emitted.
+    /// Set once text of a thought has been emitted.
     pub(super) thought: bool,
+    /// Set once text of an answer has been emitted.
     pub(super) answered: bool,
 }
 

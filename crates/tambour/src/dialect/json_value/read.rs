@@ -167,7 +167,7 @@ impl Wanted {
         found
     }
 
-    /// Returns values of a text, most likely first, at most `SEVERAL`.
+    /// Returns values of a text, most likely first, up to a limit.
     fn all(&self, text: &str, from: usize, first: Found) -> Vec<Found> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
         let mut all = vec![first];

@@ -69,7 +69,7 @@ pub(super) fn is_id(id: &Value) -> bool {
 /// Usual other names of `text`.
 const TEXTS: [&str; 3] = ["content", "delta", "message"];
 
-/// Less usual other names, tried when none of `TEXTS` is present.
+/// Less usual other names, tried when no usual one is present.
 const OTHERS: [&str; 9] =
     ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
 
@@ -328,7 +328,7 @@ impl Fields<'_> {
         order.reports.found_in(rule, row, (at, end), message, repair);
     }
 
-    /// Moves the fields out of `data` into `own`.
+    /// Takes the fields out of `data`.
     fn open_data(&mut self, name: &str, limits: &Limits, order: &mut Order) {
         self.own = match self.beside.shift_remove("data") {
             Some(Value::Object(data)) => data,

@@ -20,9 +20,9 @@ pub(super) struct Line {
     /// Number of top-level keys so far.
     keys: usize,
     pub(super) name: String,
-    /// Set while the current string is the event's name; `named` is set if the last value under `event` is a
-    /// string.
+    /// Set while the current string is the event's name.
     naming: bool,
+    /// Set if the last value under `event` is a string.
     pub(super) named: bool,
     pub(super) id: Option<Value>,
     id_text: String,
@@ -94,7 +94,7 @@ impl Line {
     }
 
     /// Returns true if the array that begins now holds the events: it is under the first key of the object,
-    /// and that key is one of `WRAPPERS`.
+    /// and that key is a known wrapper key.
     pub(super) fn wraps(&self) -> bool {
         self.depth == 1 && self.keys == 1 && !self.framed && WRAPPERS.contains(&self.top.as_str())
     }

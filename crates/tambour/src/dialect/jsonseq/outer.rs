@@ -14,10 +14,11 @@ pub(super) struct Outer {
     pub(super) arrays: usize,
     /// The last bracket, if it belongs to an item.
     bracket: Place,
-    /// Set once an object was read. `others` is set if other items were read after `gap`, the end of the last
-    /// object.
+    /// Set once an object was read.
     pub(super) objects: bool,
+    /// Set if other items were read since the last object.
     others: bool,
+    /// End of the last object.
     gap: Place,
     pub(super) array: bool,
     /// Set if the array is under a key of an object.

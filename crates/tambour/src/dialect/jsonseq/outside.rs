@@ -12,11 +12,13 @@ use crate::span::Place;
 pub(super) struct Outside {
     /// Start of the line, from its first non-blank character.
     line: String,
-    /// Set if the line is longer than `line` keeps; `long` if the excess is not just blanks.
+    /// Set if the line is longer than the part kept.
     full: bool,
+    /// Set if the excess is not just blanks.
     long: bool,
-    /// Place of the first non-blank character, and the offset after the last one.
+    /// Place of the first non-blank character.
     start: Place,
+    /// Offset after the last non-blank character.
     end: usize,
     /// Place after all text so far.
     at: Place,
@@ -27,12 +29,13 @@ pub(super) struct Outside {
     sse: bool,
     fenced: bool,
     glued: bool,
-    /// The current line in full, then lines that are not part of the format: the answer if there is no other
-    ///
+    /// The current line in full.
     whole: String,
+    /// The last line in full.
     kept: String,
+    /// Lines that are not part of the format: the answer if there is no other.
     prose: String,
-    /// Set when this text exceeds the hold limit or is not needed any more.
+    /// Set when the prose exceeds the hold limit or is not needed any more.
     over: bool,
 }
 

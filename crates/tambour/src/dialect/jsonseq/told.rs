@@ -53,7 +53,7 @@ impl Told {
     }
 }
 
-/// Findings on the current event, whose end is not known yet.
+/// Findings on the current event, kept until its end is known.
 #[derive(Debug, Default)]
 pub(super) struct Reports(Vec<Report>);
 
@@ -63,7 +63,7 @@ impl Reports {
         self.found_on(rule, rule.rows[0], at, message, repair);
     }
 
-    /// As `found`, on another row of the rule.
+    /// Adds a finding on the event, on another row of the rule.
     pub(super) fn found_on(
         &mut self,
         rule: &'static Rule,
@@ -75,7 +75,7 @@ impl Reports {
         self.found_in(rule, row, (at, at.offset), message, repair);
     }
 
-    /// As `found_on`, for a part of the event; an empty extent means the whole event.
+    /// Adds a finding on a part of the event; an empty extent means the whole event.
     pub(super) fn found_in(
         &mut self,
         rule: &'static Rule,

@@ -30,12 +30,13 @@ const FENCE: &str = "```";
 /// Bytes after a call that decide whether its sentence continues.
 const TRAIL: usize = 128;
 
+/// Splits one reply into text, reasoning and calls.
 pub(super) struct Reader {
     pub(super) plain: Plain,
     options: Arc<Options>,
-    /// Recognized forms. `any_format` also recognizes forms of formats other than the first call's, which are
-    /// refused.
+    /// Recognized forms.
     which: Which,
+    /// Set to recognize also forms of other formats than the first call's, which are refused.
     any_format: bool,
     /// Text held back: a mark, or a call.
     raw: String,
@@ -61,8 +62,9 @@ pub(super) struct Reader {
 struct Section {
     /// Extents of the marks.
     marks: Vec<(Place, usize)>,
-    /// `runs` is set if one of the calls may run, `shown` if one is shown as text.
+    /// Set if one of the calls may run.
     runs: bool,
+    /// Set if one of the calls is shown as text.
     shown: bool,
 }
 
@@ -70,8 +72,9 @@ struct Section {
 struct Open {
     head: Head,
     scan: Scan,
-    /// The line of the call; `in_final` is set if the line is in a message of the final channel.
+    /// The line of the call.
     line: Line,
+    /// Set if that line is in a message of the final channel.
     in_final: bool,
     /// End of the call, once it is known.
     ended: Option<(usize, Ended)>,

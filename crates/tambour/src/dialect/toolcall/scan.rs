@@ -42,8 +42,9 @@ pub(super) struct Scan {
     depth: usize,
     /// Quote character of the open string, and the number of them that ends it.
     quote: Option<(u8, usize)>,
-    /// Set while a value between tags is open; `nested` counts the functions that have begun in it.
+    /// Set while a value between tags is open.
     value: bool,
+    /// Number of functions that have begun in the open value.
     nested: usize,
     /// Start of the current value, and the complete values.
     from: usize,
