@@ -1,4 +1,4 @@
-//! Answers of `ai_ask` and `ai_think`: one JSON object each, read whole.
+//! Answers of `ai_ask` and `ai_think`: one JSON object each, parsed as a unit.
 
 use serde_json::{Map, Value};
 
@@ -12,27 +12,27 @@ use tambour::options::Options;
 use tambour::repair::json::{Found, find};
 use tambour::span::Place;
 
-/// What a model answered in a round of `ai_ask`.
+/// Answer of a model in a round of `ai_ask`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Asked {
-    /// The answer; `None` where it cannot be used.
+    /// The answer; `None` if it is unusable.
     pub value: Option<Value>,
     /// The message to the user.
     pub message: Option<String>,
-    /// Tells that there is an answer which is said to be usable, and does not fit the question.
+    /// Set if the model calls its answer usable but the answer does not fit the question.
     pub unfit: bool,
 }
 
-/// Reads an answer of `ai_ask`, and tells what was wrong with it. `None`: the text is no answer.
+/// Reads an answer of `ai_ask` and returns it with findings, or `None` if the text is not an answer.
 #[must_use]
 pub fn read_ask(text: &str, options: &Options) -> (Option<Asked>, Vec<Finding>) {
     let (asked, reports) = asked(text, false, None, options);
     (asked, judged(reports, options.profile))
 }
 
-/// Reads an answer of `ai_think`: a value for each of the variables, null where there is none, and what was wrong. `None`: the
-/// text is no answer.
+/// Reads an answer of `ai_think`: a value for each variable, null if absent. Returns it with findings, or
+/// `None` if the text is not an answer.
 #[must_use]
 pub fn read_think(
     text: &str,
@@ -47,7 +47,7 @@ pub(super) fn judged(reports: Vec<Report>, profile: Profile) -> Vec<Finding> {
     reports.into_iter().map(|report| report.judge(profile)).collect()
 }
 
-/// Reports of one text, all on the place of its object.
+/// Findings on one text, all at the place of its object.
 struct Reports<'t> {
     text: &'t str,
     found: Found,
@@ -66,17 +66,17 @@ impl<'t> Reports<'t> {
         self.list.push(Report::new(rule, place, self.found.span.end, message).repaired(repair));
     }
 
-    /// The text holds no answer.
+    /// Reports that the text has no answer.
     fn unstructured(&mut self, rule: &'static Rule, repair: &str) {
-        // What was repaired of something else says nothing.
+        // Repairs of another object are irrelevant.
         self.list.clear();
         let report = Report::new(rule, Place::START, self.text.len(), "the reply holds no answer object");
         self.list.push(report.repaired(repair));
     }
 }
 
-/// The answer of a round of `ai_ask`, held against what is asked for, a form and the question, where that is known; of a reply
-/// that was cut no value counts.
+/// Parses the answer of a round of `ai_ask` and checks it against the required form and the question, if
+/// known. A truncated reply has no value.
 pub(super) fn asked(
     text: &str,
     cut: bool,
@@ -138,7 +138,7 @@ pub(super) fn asked(
     (Some(Asked { value, message, unfit }), reports.list)
 }
 
-/// The message in `response` (S-052).
+/// Finds the message in `response` (S-052).
 fn message(fields: &Map<String, Value>, reports: &mut Reports<'_>, options: &Options) -> Option<String> {
     fn said(text: &&str) -> bool {
         !text.trim().is_empty()
@@ -171,7 +171,7 @@ fn message(fields: &Map<String, Value>, reports: &mut Reports<'_>, options: &Opt
     found.map(str::to_owned)
 }
 
-/// The values of `ai_think`.
+/// Parses the values of `ai_think`.
 pub(super) fn thought(
     text: &str,
     cut: bool,
@@ -179,7 +179,7 @@ pub(super) fn thought(
     limits: &Limits,
 ) -> (Option<Map<String, Value>>, Vec<Report>) {
     let mut reports = Reports::of(text, limits);
-    // Half an object gives no values: the last of them may be half a value.
+    // A partial object gives no values, because the last one may be incomplete.
     let whole = !cut && !reports.found.closed_by_us;
     let mut fields = match reports.found.value.take() {
         Some(Value::Object(fields)) if whole => fields,

@@ -1,4 +1,4 @@
-//! A call of the model: the prompt, rendered anew in every round (S-042), and what it was made of.
+//! Calls of the model: the prompt, rendered anew in every round (S-042), with the data it was made from.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -16,73 +16,73 @@ use tambour::exit::Criteria;
 use tambour::options::Options;
 use tambour::texts::{Language, bilingual};
 
-/// Templates of the types of actions.
+/// Default templates by type of action.
 const SAY: &str = "ai-say-mainline-a-introduce-concept";
 const ASK: &str = "ai-ask-default";
 const THINK: &str = "ai-think-default";
 
-/// A message for a model.
+/// Message to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// `user`; `system` and `assistant` are for hooks and later stages.
     pub role: String,
-    /// Its text.
+    /// Text of the message.
     pub content: String,
 }
 
-/// What a model is asked.
+/// Request to a model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Call {
-    /// What its reply is.
+    /// Kind of the reply.
     pub kind: CallKind,
     /// The prompt.
     pub messages: Vec<Message>,
     /// Sampling temperature (S-050).
     pub temperature: f64,
-    /// Most tokens of the reply (S-050).
+    /// Token limit of the reply (S-050).
     pub max_tokens: u32,
-    /// The template that the prompt was made of.
+    /// Id of the template that the prompt was rendered from.
     pub template_id: String,
-    /// SHA-256 of its text (S-044).
+    /// SHA-256 of the template's text (S-044).
     pub template_hash: String,
-    /// What was noticed while it was filled (S-038).
+    /// Warnings from rendering the template (S-038).
     pub warnings: Vec<Warning>,
-    /// The round that the reply answers, from 1.
+    /// Round that the reply answers, from 1.
     pub round: u32,
-    /// Rounds after which the action is over in any case.
+    /// Last round of the action; it ends after that in any case.
     pub max_rounds: Option<u32>,
-    /// How often the model was asked in this round before.
+    /// Number of earlier attempts in this round.
     pub attempt: u32,
     /// Path of the action in the script.
     pub path: String,
 }
 
-/// What a reply is.
+/// Kind of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// The answer of a round of `ai_say`, in the dialect of that name.
+    /// Answer of a round of `ai_say`, in the dialect of that name.
     Say {
-        /// When the action may be over before its last round.
+        /// Criteria for ending the action before its last round.
         criteria: Criteria,
     },
-    /// The answer of a round of `ai_ask`.
+    /// Answer of a round of `ai_ask`.
     Ask {
-        /// Form that the answer has to have.
+        /// Required form of the answer.
         form: AnswerForm,
-        /// The question, with its variables put in.
+        /// The question with its variables filled in.
         question: String,
     },
-    /// An object with the values of these variables.
+    /// Object with the values of these variables.
     Think {
-        /// Their names.
+        /// Names of the variables.
         variables: Vec<String>,
     },
 }
 
 impl CallKind {
-    /// The name of the form the reply has: `ai_say`, `ai_ask` or `ai_think`. Recordings are chosen by it.
+    /// Returns the name of the reply's form: `ai_say`, `ai_ask` or `ai_think`. Recordings are selected by it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -94,14 +94,14 @@ impl CallKind {
 }
 
 impl Call {
-    /// A reader of the reply; `options` are those of reading.
+    /// Creates a reader of the reply; `options` are the reading options.
     #[must_use]
     pub fn reader(&self, options: &Options) -> Reader {
         Reader::new(self, options)
     }
 
-    /// JSON Schema that a service may hold the reply to: of a question whose answer has a type other than text. `options` are
-    /// those of reading.
+    /// Returns a JSON Schema for constrained decoding, for a question whose answer is not text. `options` are
+    /// the reading options.
     #[must_use]
     pub fn schema(&self, options: &Options) -> Option<Value> {
         match &self.kind {
@@ -113,10 +113,10 @@ impl Call {
     }
 }
 
-/// The call that an action wants now.
+/// Builds the call that an action needs now.
 ///
 /// # Errors
-/// The action lacks what it needs, or its template does not exist (S-022).
+/// The action lacks a required field, or its template does not exist (S-022).
 pub(super) fn call(
     dialogue: &Dialogue,
     action: &Action,
@@ -202,7 +202,8 @@ pub(super) fn call(
     })
 }
 
-/// The template of an action: the hook's, the author's, or that of its type in the language of the texts.
+/// Finds the template of an action: the hook's, the author's, or the default of its type in the configured
+/// language.
 fn template_of(
     action: &Action,
     own: &str,
@@ -226,7 +227,7 @@ fn template_of(
     }
 }
 
-/// The id of the template that an action uses where no hook has another one.
+/// Returns the id of an action's template, unless a hook replaces it.
 pub(super) fn template_id(action: &Action, language: Language) -> Option<String> {
     let own = match &action.kind {
         ActionKind::Say(_) => SAY,
@@ -237,7 +238,7 @@ pub(super) fn template_id(action: &Action, language: Language) -> Option<String>
     Some(action.template.clone().unwrap_or_else(|| in_language(own, language)))
 }
 
-/// The last messages, one a line (S-032).
+/// Formats the last messages, one per line (S-032).
 fn history(said: &[Said], env: &Env<'_>) -> String {
     if said.is_empty() {
         return env.settings.texts.no_history.to_string();
@@ -248,20 +249,20 @@ fn history(said: &[Said], env: &Env<'_>) -> String {
     lines.join("\n")
 }
 
-/// A text without line breaks: what one says cannot look like the line of another.
+/// Joins the lines of a text, so that one speaker's text cannot imitate another's line.
 fn one_line(text: &str) -> String {
     const BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     let lines = text.split(BREAKS).map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// A number in its shortest form.
+/// Returns a number in its shortest form.
 fn number(level: f64) -> Option<Number> {
     let whole = level.fract() == 0.0;
     if whole { Some(Number::from(level as i64)) } else { Number::from_f64(level) }
 }
 
-/// Variables that the model fills, one a line.
+/// Formats the variables that the model fills, one per line.
 fn output_fields(
     output: &[(String, String)],
     script: &Map<String, Value>,
@@ -275,7 +276,7 @@ fn output_fields(
     output.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A text of an action that goes to the client, with its variables put in.
+/// Fills variables into a field of an action for the client.
 pub(super) fn filled(value: &Value, script: &Map<String, Value>, system: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => Template::parse(text.as_str()).render(script, system).text.into(),

@@ -1,4 +1,4 @@
-//! A script held against the templates it uses (S-022, S-038, S-043).
+//! Checks a script against the templates it uses (S-022, S-038, S-043).
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::template::{Layer, SYSTEM_NAMES, Template};
 use tambour::finding::{Report, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// Variables that the machine puts in by itself.
+/// Variables provided by the machine.
 const OWN: [&str; 2] = ["topic_content", "output_fields"];
-/// Variables that the system's values are read from, with those, which have defaults (S-030, S-031).
+/// Variables with a system variable that reads them and has a default (S-030, S-031).
 const NAMES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
-/// Names that the content of `ai_say` may have.
+/// Field names for the content of `ai_say`.
 const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
 
-/// What is wrong with a script and its templates together: templates that are not there, variables without a value, variables that
-/// nothing uses, conditions that are no expressions. In the order of the text.
+/// Checks a script together with its templates: missing templates, variables without a value, unused
+/// variables, invalid conditions. Problems are in source order.
 #[must_use]
 pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -42,8 +42,9 @@ pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> 
     problems
 }
 
-/// All that is wrong with a script that was loaded, and with its templates, in the order of the text. Of one with errors what could be read
-/// is looked at too; that nothing uses a variable is not told then, since what uses it may not have been read.
+/// Returns all problems of a loaded script and its templates in source order. For a script with errors, the
+/// readable part is checked; unused variables are not reported then, because their use may not have been
+/// read.
 #[must_use]
 pub fn check_all(loaded: Loaded, templates: &dyn Templates, language: Language) -> Vec<Problem> {
     let Loaded { script, part, mut problems } = loaded;
@@ -57,7 +58,7 @@ pub fn check_all(loaded: Loaded, templates: &dyn Templates, language: Language) 
     problems
 }
 
-/// Whether a session stands in the flat layout: its actions say so by their paths.
+/// Returns true if the session has the flat layout, judged by the paths of its actions.
 fn is_flat(session: &Session) -> bool {
     session.actions().next().is_some_and(|action| action.path.starts_with("session."))
 }
@@ -66,9 +67,9 @@ struct Check<'a> {
     templates: &'a dyn Templates,
     language: Language,
     problems: &'a mut Vec<Problem>,
-    /// Variables that something uses.
+    /// Variables that are used.
     used: BTreeSet<String>,
-    /// Types of the variables of which they are known.
+    /// Known types of variables.
     types: Known,
 }
 
@@ -79,7 +80,7 @@ impl Check<'_> {
     }
 
     fn session(&mut self, session: &Session, path: &str) {
-        // What an action sets is there for those behind it; which come first is not looked at.
+        // A variable set by an action counts as known everywhere; the order of actions is not considered.
         let mut known: BTreeSet<&str> = session.actions().flat_map(assigned).collect();
         let mut declared: Vec<(String, &Declared)> = Vec::new();
         let of = |path: &str, declare: &'_ [Declared]| -> Vec<String> {
@@ -179,7 +180,7 @@ impl Check<'_> {
         }
     }
 
-    /// Names in braces with white space at their edges, which would be variables without.
+    /// Reports names in braces with inner white space, which would be variables without it.
     fn braces(&mut self, (path, spot): (&str, Spot), what: &str, text: &str, known: &BTreeSet<&str>) {
         let mut told = BTreeSet::new();
         for piece in text.split('{').skip(1) {
@@ -201,7 +202,7 @@ impl Check<'_> {
         }
     }
 
-    /// The variables of a text or template.
+    /// Checks the variables of a text or template.
     fn text(
         &mut self,
         (path, spot): (&str, Spot),
@@ -246,7 +247,7 @@ impl Check<'_> {
     }
 }
 
-/// Variables that an action sets.
+/// Returns the variables that an action sets.
 pub(super) fn assigned(action: &Action) -> Vec<&str> {
     match &action.kind {
         ActionKind::Say(_) => Vec::new(),
@@ -256,7 +257,7 @@ pub(super) fn assigned(action: &Action) -> Vec<&str> {
     }
 }
 
-/// The texts of an action that may hold variables, by field.
+/// Returns the texts of an action that may contain variables, by field.
 fn texts(action: &Action) -> Vec<(&str, &str)> {
     match &action.kind {
         ActionKind::Say(say) => vec![("content", say.content.as_str())],

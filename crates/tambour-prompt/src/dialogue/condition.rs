@@ -1,4 +1,5 @@
-//! Conditions of actions: an expression over variables, never code. Values of different types are not compared.
+//! Conditions of actions: an expression over variables, never code. Values of different types are not
+//! comparable.
 
 mod remedy;
 
@@ -13,10 +14,11 @@ use tambour::texts::{Language, bilingual};
 /// Functions that every expression has.
 const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 
-/// Whether a condition holds.
+/// Evaluates a condition.
 ///
 /// # Errors
-/// Why it cannot be said: it is no expression, a variable is undefined, or values of different types are compared.
+/// The reason why it cannot be evaluated: it is not an expression, a variable is undefined, or it compares
+/// values of different types.
 pub(super) fn holds(
     condition: &str,
     variables: &Map<String, Value>,
@@ -26,7 +28,7 @@ pub(super) fn holds(
         Some(mismatch) => compared(mismatch, language),
         None => told(condition, &broken.error, language),
     })?;
-    // Comparing what is not there is no error to the engine, but mostly a misspelt name.
+    // The engine accepts comparisons with undefined variables, but the usual cause is a misspelled name.
     let missing = uses(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
     match (holds, missing) {
         (_, Some(name)) if !asks_for_existence(condition) => Err(undefined(&name, language)),
@@ -35,12 +37,12 @@ pub(super) fn holds(
     }
 }
 
-/// The variables that a condition uses.
+/// Returns the variables that a condition uses.
 ///
 /// # Errors
-/// It is no expression.
+/// The condition is not an expression.
 pub(super) fn uses(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
-    // Read with limits first.
+    // Parsing with limits comes first.
     if let Err(error) = jinja::condition(condition, &Map::new())
         && error.code() == Some("limit_exceeded")
     {
@@ -50,15 +52,15 @@ pub(super) fn uses(condition: &str, language: Language) -> Result<BTreeSet<Strin
     Ok(names.into_iter().filter(|name| !FUNCTIONS.contains(&name.as_str())).collect())
 }
 
-/// Whether a condition itself looks whether variables are there.
+/// Returns true if the condition itself tests whether variables are defined.
 pub(super) fn asks_for_existence(condition: &str) -> bool {
     condition.contains("defined") || condition.contains("default")
 }
 
-/// Values of different types that a condition compares, in words.
+/// Describes a comparison of values of different types.
 pub(super) fn compared(mismatch: Mismatch, language: Language) -> String {
     let Mismatch { sign, left, right } = mismatch;
-    // A text that is a number would have been compared.
+    // A text that is a number would be comparable.
     let no_number = |side: Type, other: Type| side == Type::Text && other == Type::Number;
     let word = |side: Type, other: Type| match (no_number(side, other), language) {
         (true, Language::Zh) => "不是数字的文本",
@@ -69,7 +71,7 @@ pub(super) fn compared(mismatch: Mismatch, language: Language) -> String {
     bilingual!(language, "`{}` 比较了不同类型的值：{}与{}", "`{}` compares {} with {}", sign, left, right)
 }
 
-/// The name of a type.
+/// Returns the name of a type.
 pub(super) fn type_name(of: Type, language: Language) -> &'static str {
     match (of, language) {
         (Type::Nothing, Language::Zh) => "空值",
@@ -89,19 +91,19 @@ pub(super) fn type_name(of: Type, language: Language) -> &'static str {
     }
 }
 
-/// A variable without a value, with what may help.
+/// Describes a variable without a value, with a suggestion.
 fn undefined(name: &str, language: Language) -> String {
     bilingual!(language, "没有变量 `{}`", "there is no variable `{}`", name) + &instead(name, language)
 }
 
-/// Name that may be meant by one that no variable has, as words behind a message; empty where nobody knows.
+/// Returns a suggestion for an unknown name, to be appended to a message; empty if there is none.
 pub(super) fn instead(name: &str, language: Language) -> String {
     let instead = remedy::of_name(name);
     let told = |instead| bilingual!(language, "；请写成 `{}`", "; write `{}` instead", instead);
     instead.map(told).unwrap_or_default()
 }
 
-/// Message for a condition that cannot be evaluated, with remedies.
+/// Describes why a condition cannot be evaluated, with remedies.
 fn told(condition: &str, error: &Error, language: Language) -> String {
     let invalid = error.code() == Some("expression_invalid");
     let message = match (language, error.place()) {

@@ -1,4 +1,5 @@
-//! Coverage of a session: which of its actions, branches, exits and rounds dialogues have reached, and which never.
+//! Coverage of a session: its actions, branches, exits and rounds that dialogues have reached, and those
+//! never reached.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,13 +8,13 @@ use super::state::Status;
 use super::turn::Turn;
 use crate::script::{Action, ActionKind, Script};
 
-/// Actions of one session that dialogues have reached.
+/// Coverage of the actions of one session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Coverage {
     /// Name of the session.
     pub session: String,
-    /// Its actions in order.
+    /// Actions in order.
     pub actions: Vec<ActionCoverage>,
 }
 
@@ -21,56 +22,57 @@ pub struct Coverage {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ActionCoverage {
-    /// Its path in the script.
+    /// Path of the action in the script.
     pub path: String,
     /// Name of its phase.
     pub phase: String,
     /// Topic of its step.
     pub topic: String,
-    /// Its type.
+    /// Type of the action.
     pub action_type: String,
-    /// Its own name, if it has one.
+    /// The action's own id, if it has one.
     pub action_id: Option<String>,
-    /// Its condition, if it has one.
+    /// Condition of the action, if it has one.
     pub condition: Option<String>,
-    /// Dialogues that carried it out.
+    /// Number of dialogues that carried it out.
     pub reached: u32,
-    /// Dialogues that came past it and left it out, since its condition did not hold.
+    /// Number of dialogues that skipped it because its condition did not hold.
     pub left_out: u32,
-    /// Most rounds that were answered in one dialogue.
+    /// Most rounds answered in one dialogue.
     pub rounds: u32,
-    /// Rounds after which it is over in any case.
+    /// Last round; the action ends after it in any case.
     pub max_rounds: Option<u32>,
-    /// Understanding from which on `ai_say` may end.
+    /// Understanding from which `ai_say` may end.
     pub understanding_threshold: Option<f64>,
-    /// Ways in which it may end, each with the number of dialogues that took it.
+    /// Ways to end, each with the number of dialogues that took it.
     pub exits: Vec<Exit>,
 }
 
-/// A way in which an action may end.
+/// A way in which an action can end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exit {
-    /// The rule of an exit decision for `ai_say`, `answered` or `unanswered` for `ai_ask`.
+    /// Rule of the exit decision for `ai_say`; `answered` or `unanswered` for `ai_ask`.
     pub exit: &'static str,
-    /// Dialogues that took it.
+    /// Number of dialogues that took it.
     pub count: u32,
 }
 
-/// One answered call of a model, as far as coverage looks at it.
+/// An answered model call, with the data that coverage needs.
 #[derive(Clone, Debug, Default)]
 pub struct CoveredCall {
     /// Path of the action.
     pub path: String,
-    /// The round that was answered; none where no round was.
+    /// The answered round; `None` if no round was answered.
     pub round: Option<u32>,
-    /// The rule with which `ai_say` ended, if it did.
+    /// Rule by which `ai_say` ended, if it did.
     pub exit: Option<String>,
-    /// The value that `ai_ask` took; null where it took none.
+    /// Value that `ai_ask` accepted; null if none.
     pub answer: Value,
 }
 
 impl Coverage {
-    /// Coverage of a session before any dialogue; `None` if the script has no session of that name.
+    /// Creates the coverage of a session before any dialogue; `None` if the script has no session of that
+    /// name.
     #[must_use]
     pub fn new(script: &Script, session: &str) -> Option<Coverage> {
         let (_, session) = script.session(Some(session))?;
@@ -85,7 +87,7 @@ impl Coverage {
         Some(Coverage { session: session.session.clone(), actions: actions.collect() })
     }
 
-    /// Adds a dialogue: the place at which it began, its calls, and what its turns came to, in order.
+    /// Adds a dialogue: its start place, its calls, and its turns, in order.
     pub fn add(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[Turn]) {
         let mut reached = vec![false; self.actions.len()];
         let mut rounds = vec![0; self.actions.len()];
@@ -113,7 +115,7 @@ impl Coverage {
         self.exits(calls, end);
     }
 
-    /// Index of the first action that the turns have not come past.
+    /// Returns the index of the first action that the turns have not passed.
     fn end(&self, turns: &[Turn], begin: usize) -> usize {
         let Some(last) = turns.last() else { return begin };
         if last.status == Status::Completed {
@@ -136,7 +138,7 @@ impl Coverage {
                 {
                     Some("unanswered".to_owned())
                 }
-                // Without a variable nothing is kept: it was answered if the dialogue went on.
+                // Without a variable no value is stored: the question was answered if the dialogue continued.
                 "ai_ask" if at < end && !own.is_empty() => Some("answered".to_owned()),
                 _ => None,
             };
@@ -151,7 +153,7 @@ impl Coverage {
         self.actions.iter().position(|action| action.path == path)
     }
 
-    /// Index of the first action at or below a path.
+    /// Returns the index of the first action at or below a path.
     fn below(&self, place: &str) -> Option<usize> {
         let fits = |path: &str| {
             path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

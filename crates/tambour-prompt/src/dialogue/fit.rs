@@ -1,5 +1,5 @@
-//! Answers of `ai_ask` held against what the question asks for: their value in the type of the question, and what a model is
-//! told of it.
+//! Checks answers of `ai_ask` against the question's requirements: converts their value to the type of the
+//! question, and describes the type to the model.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::script::{AnswerForm, AnswerKind, date};
 use tambour::dialect;
 use tambour::texts::{Language, bilingual};
 
-/// The value of an answer in the type that the question asks for; `None` if it does not fit. What repeats one of `own`, the
-/// question and what was said to ask it, is no answer, and neither is a placeholder.
+/// Returns the value of an answer in the required type, or `None` if it does not fit. A repetition of a text
+/// in `own`, such as the question, is not an answer, nor is a placeholder.
 pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Value> {
     let value = bare(value);
     if let Value::String(text) = value
@@ -43,12 +43,12 @@ pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Valu
     }
 }
 
-/// Tells whether a value is a placeholder, which answers no question.
+/// Returns true for a placeholder, which answers no question.
 pub(super) fn is_empty(value: &Value) -> bool {
     value.as_str().is_some_and(is_placeholder)
 }
 
-/// A value without a list or object around it that holds nothing else.
+/// Unwraps lists and objects with a single member.
 fn bare(value: &Value) -> &Value {
     match value {
         Value::Array(items) if items.len() == 1 => bare(&items[0]),
@@ -57,7 +57,7 @@ fn bare(value: &Value) -> &Value {
     }
 }
 
-/// A value as a text; items of a list stand behind each other.
+/// Returns a value as text; items of a list are joined.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -72,7 +72,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// A number without a fraction as a whole one.
+/// Converts a number without a fraction to an integer.
 fn whole(number: serde_json::Number) -> serde_json::Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
@@ -92,7 +92,7 @@ fn chosen(value: &Value, option: &Value) -> bool {
     }
 }
 
-/// A text in lower case and narrow letters, without white space at its edges.
+/// Returns a text in lower case and half-width characters, trimmed.
 fn folded(text: &str) -> String {
     let narrow = |c: char| match c {
         '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
@@ -101,14 +101,15 @@ fn folded(text: &str) -> String {
     text.trim().chars().map(narrow).flat_map(char::to_lowercase).collect()
 }
 
-/// Tells whether two texts have the same letters and digits, and some.
+/// Returns true if two texts have the same letters and digits, and at least one.
 fn same(a: &str, b: &str) -> bool {
     let letters = |text: &str| -> String { folded(text).chars().filter(|c| c.is_alphanumeric()).collect() };
     let a = letters(a);
     !a.is_empty() && a == letters(b)
 }
 
-/// Texts that stand for a value where there is none: dots, lines, marks of a place to fill, and the words of our templates.
+/// Returns true for texts that stand for a missing value: dots, lines, markers of a field to fill, and words
+/// of our templates.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
     let text = text.trim();
@@ -120,7 +121,7 @@ fn is_placeholder(text: &str) -> bool {
         || WORDS.contains(&text)
 }
 
-/// Words for the model about the answer that a question asks for; none about a text.
+/// Describes the required answer to the model; `None` for a text.
 pub(super) fn told(form: &AnswerForm, language: Language) -> Option<String> {
     let between = |word: &str| match (&form.min, &form.max) {
         (None, None) => String::new(),
@@ -189,7 +190,7 @@ fn shown(bound: &Value) -> String {
     bound.as_str().map_or_else(|| bound.to_string(), str::to_owned)
 }
 
-/// JSON Schema of the reply to a question, whose message stands under `role`.
+/// Returns the JSON Schema of the reply to a question; the key of its message is `role`.
 pub(super) fn schema(form: &AnswerForm, role: &str) -> Value {
     let mut value = match form.kind {
         AnswerKind::Text => json!({ "type": ["string", "null"] }),

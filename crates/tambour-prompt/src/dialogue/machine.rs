@@ -1,4 +1,4 @@
-//! What a dialogue wants, and what comes of what it gets.
+//! The state machine of a dialogue: requests to its caller, and inputs from it.
 
 mod env;
 mod place;
@@ -21,43 +21,43 @@ use crate::template;
 use tambour::error::{Error, Result};
 use tambour::event::{Extension, Failure, Notice};
 
-/// What a dialogue wants done.
+/// Request of a dialogue to its caller.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Want {
     /// Call the model, then [`Dialogue::reply`] or [`Dialogue::fail`].
     Call(Box<Call>),
-    /// Hand this to the client.
+    /// Pass this event to the client.
     Event(Box<Extension>),
     /// Wait for the user, then [`Dialogue::input`].
     User {
-        /// Whether an input without text brings the next message.
+        /// Set if an input without text brings the next message.
         continues: bool,
     },
     /// Wait for the client, then [`Dialogue::answer`].
     Answer {
-        /// The request that it answers.
+        /// Id of the request to be answered.
         call_id: String,
     },
-    /// Nothing: the dialogue is over.
+    /// Nothing: the dialogue has ended.
     Finished,
 }
 
-/// Why an input is not taken. Nothing has changed.
+/// Reason why an input is not accepted. The dialogue is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No request of this id waits.
+    /// No request with this id is pending.
     NotWaiting,
     /// The client has to answer this request first.
     AnswerExpected {
-        /// The request.
+        /// Id of the request.
         call_id: String,
     },
 }
 
 impl Refusal {
-    /// Stable word.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -71,8 +71,8 @@ impl Refusal {
 const NOTICES: usize = 64;
 
 impl Dialogue {
-    /// Begins a session: the one of that name, or the first. `variables` are values that the caller knows; they go before
-    /// those that the script declares.
+    /// Begins the session of that name, or the first. `variables` are values from the caller; they take
+    /// precedence over those that the script declares.
     ///
     /// # Errors
     /// No session has that name.
@@ -91,15 +91,15 @@ impl Dialogue {
             running: None,
             requests: 0,
             over: None,
-            // The first word is the model's, unless the user has one (S-064).
+            // The first message is the model's, unless the user has one (S-064).
             turn: Gathered { continues: true, ..Gathered::default() },
         })
     }
 
-    /// The user has said something, or nothing. After it [`Dialogue::next`] says what is wanted.
+    /// Takes an input of the user, with or without text. Call [`Dialogue::next`] afterwards.
     ///
-    /// After a failure it is the same round again (S-065): without text with what the user had said, else with the new text in its
-    /// place. A dialogue that is over takes it without effect (S-066).
+    /// After a failure the same round is repeated (S-065): without text, with the user's earlier message,
+    /// else with the new text in its place. A dialogue that has ended ignores the input (S-066).
     ///
     /// # Errors
     /// The client has to answer first.
@@ -114,7 +114,7 @@ impl Dialogue {
         }
         let again = matches!(self.stage(), Some(Stage::Model { .. } | Stage::Retry));
         if let Some(text) = text {
-            // The last message is still the user's: nobody has answered it.
+            // The last message is still the user's, as it was not answered.
             if again && self.history.last().is_some_and(|said| said.role == USER) {
                 self.history.pop();
             }
@@ -131,10 +131,10 @@ impl Dialogue {
         Ok(())
     }
 
-    /// The client has answered; the value goes into the variable of the action.
+    /// Takes the client's answer, which becomes the value of the action's variable.
     ///
     /// # Errors
-    /// No request of this id waits.
+    /// No request with this id is pending.
     pub fn answer(&mut self, call_id: &str, value: Value, env: &Env<'_>) -> std::result::Result<(), Refusal> {
         let waiting = match self.stage() {
             Some(Stage::Client { call_id, .. }) => Some(call_id.as_str()),
@@ -152,7 +152,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// What is wanted now. Asked again it says the same; an event is given out once.
+    /// Returns what is needed now. Repeated calls return the same; an event is returned once.
     pub fn next(&mut self, env: &Env<'_>) -> Want {
         loop {
             if self.over.is_some() {
@@ -186,7 +186,7 @@ impl Dialogue {
                     };
                     match call(self, action, &running, env) {
                         Ok(call) => return Want::Call(Box::new(call)),
-                        // A template can still be put there.
+                        // The template may still be added.
                         Err(failure) if failure.code == template::NOT_FOUND => self.fail(failure, env),
                         Err(failure) => self.fails(failure),
                     }
@@ -195,8 +195,8 @@ impl Dialogue {
         }
     }
 
-    /// What the model has answered to a call (S-060). Without one under way it does nothing. A reply that cannot be used is asked
-    /// for again (S-054); one without a message answers no round, after the last try either.
+    /// Takes the model's reply to a call (S-060); ignored if no call is pending. An unusable reply is
+    /// requested again (S-054). A reply without a message answers no round, not even after the last attempt.
     pub fn reply(&mut self, call: &Call, reply: &Reply, env: &Env<'_>) -> Replied {
         let (Some(Stage::Model { attempt, .. }), Some(action)) = (self.stage(), self.action(env.script))
         else {
@@ -223,7 +223,8 @@ impl Dialogue {
                 self.done(true);
                 Replied { assigned: values.clone(), ..Replied::default() }
             }
-            // Nobody sees it, and nothing came of it: as if the model could not be reached.
+            // The user sees none of it and it has no effect, so it counts like a model that could not be
+            // reached.
             _ => self.unanswered("reply_unreadable", words::unreadable(attempt + 1, language), env),
         };
         let variables = self.scopes.visible();
@@ -232,14 +233,15 @@ impl Dialogue {
         came
     }
 
-    /// Nothing came of the reply, after the last try.
+    /// Fails the round after the last attempt.
     fn unanswered(&mut self, code: &'static str, message: String, env: &Env<'_>) -> Replied {
         let failure = Failure::new(code, message, true);
         self.fail(failure.clone(), env);
         Replied { failure: Some(failure), ..Replied::default() }
     }
 
-    /// The model could not be reached, or its reply broke off: the round is not counted, and the next input asks again (S-065).
+    /// Records that the model could not be reached or its reply was interrupted: the round does not count,
+    /// and the next input repeats the request (S-065).
     pub fn fail(&mut self, failure: Failure, env: &Env<'_>) {
         if !matches!(self.stage(), Some(Stage::Model { .. })) {
             return;
@@ -251,7 +253,7 @@ impl Dialogue {
         self.turn.error = Some(failure);
     }
 
-    /// What the last input came to (S-061).
+    /// Returns the outcome of the last input (S-061).
     #[must_use]
     pub fn turn(&self, script: &Script) -> Turn {
         let error = match (&self.turn.error, &self.over) {
@@ -272,7 +274,7 @@ impl Dialogue {
         }
     }
 
-    /// The part of the script that comes next or is under way; the last one when the dialogue is over.
+    /// Returns the next or current part of the script, or the last one if the dialogue has ended.
     #[must_use]
     pub fn position(&self, script: &Script) -> Option<Position> {
         let session = script.sessions.get(self.session)?;
@@ -310,17 +312,17 @@ impl Dialogue {
         self.history.push(Said { role: role.to_owned(), content: content.to_owned() });
     }
 
-    /// The user has acknowledged the last message of the action (S-081).
+    /// Ends an action whose last message the user has acknowledged (S-081).
     fn acknowledged(&mut self, env: &Env<'_>) {
         if let Some(action) = self.action(env.script) {
             self.answered(None, action, None);
         }
-        // It ends without a call of the model; what follows is another turn.
+        // The action ends without a model call; the next message belongs to another turn.
         self.turn.spoken = true;
         self.done(true);
     }
 
-    /// The action is over.
+    /// Ends the action.
     fn done(&mut self, continues: bool) {
         self.running = None;
         self.at.action += 1;
@@ -328,13 +330,13 @@ impl Dialogue {
         self.turn.continues = continues;
     }
 
-    /// The dialogue cannot go on.
+    /// Ends the dialogue with a failure.
     fn fails(&mut self, failure: Failure) {
         self.running = None;
         self.over = Some(Over::Failed(failure));
     }
 
-    /// Does what hooks want.
+    /// Applies the proposals of hooks.
     fn follow(&mut self, proposals: Vec<Proposal>) {
         for proposal in proposals {
             match proposal {

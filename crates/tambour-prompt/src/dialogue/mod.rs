@@ -1,17 +1,17 @@
-//! A dialogue: one run of a session of a script, as a machine that waits for nothing (S-060 to S-067).
+//! A dialogue: one run of a session of a script, as a state machine without I/O (S-060 to S-067).
 //!
-//! [`Dialogue`] is plain data: it is saved and restored with serde at any point. [`Dialogue::next`] says what it wants, the
-//! caller does it and tells what came of it:
+//! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
+//! returns what it needs; the caller does that and passes the result back:
 //!
-//! | wanted | the caller |
+//! | request | action of the caller |
 //! | --- | --- |
 //! | [`Want::Call`] | calls the model, reads its reply with [`Call::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`Want::Event`] | hands it to the client |
-//! | [`Want::User`] | [`Dialogue::input`] when the user has said something |
+//! | [`Want::Event`] | passes it to the client |
+//! | [`Want::User`] | [`Dialogue::input`] once the user has written something |
 //! | [`Want::Answer`] | [`Dialogue::answer`] when the client has answered |
-//! | [`Want::Finished`] | nothing more |
+//! | [`Want::Finished`] | nothing: the dialogue has ended |
 //!
-//! After each input [`Dialogue::turn`] is what it came to.
+//! After each input, [`Dialogue::turn`] returns its outcome.
 //!
 //! ```
 //! use tambour_prompt::dialogue::{Dialogue, Env, Settings, Want};
@@ -40,7 +40,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! What does not belong here: calling models, time, storage.
+//! Not here: calling models, time, storage.
 
 mod answers;
 mod call;

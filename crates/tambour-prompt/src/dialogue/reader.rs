@@ -13,57 +13,57 @@ use tambour::options::Options;
 use tambour::pipeline::{End, Pipeline};
 use tambour::texts::counted;
 
-/// A reader of one reply. The message of `ai_say` and of `ai_ask` goes to the sink while it arrives; of `ai_think`
+/// Reader of one reply. The message of `ai_say` and of `ai_ask` streams to the sink; for `ai_think`
 /// nothing does.
 pub struct Reader {
     kind: CallKind,
     options: Options,
     pipeline: Pipeline,
-    /// The reply, where it is read whole.
+    /// The reply, if it is parsed as a unit.
     text: String,
     over: bool,
     seen: Seen,
 }
 
-/// What a reply came to.
+/// Outcome of reading a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// What the model answered.
+    /// Content of the reply.
     pub said: Said,
-    /// What the user sees; empty where the model gave no message.
+    /// Text shown to the user; empty if the model gave no message.
     pub message: String,
-    /// Why it could not be used as it is, such as `unstructured` or `message_missing`; if there is a message, it is the text.
+    /// Reason why the reply is not usable as it is, such as `unstructured` or `message_missing`; a message,
+    /// if any, is its text.
     pub unreadable: Option<String>,
-    /// Tells that it has no message, where it should have one: the fallback text went to the sink, and no round was
-    /// answered.
+    /// Set if a required message is missing: the fallback text went to the sink, and no round was answered.
     pub silent: bool,
-    /// Whether the user has seen some of it already, so that it cannot be asked for again. Set by the caller.
+    /// Set by the caller if the user has seen some of the reply, so that it cannot be requested again.
     pub delivered: bool,
-    /// What was wrong with it.
+    /// Findings on the reply.
     pub findings: Vec<Finding>,
 }
 
-/// What a model answered.
+/// Content of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Said {
-    /// In a round of `ai_say`.
+    /// Answer of a round of `ai_say`.
     Answer(Answer),
-    /// In a round of `ai_ask`: the value, if it can be used.
+    /// Value from a round of `ai_ask`, if usable.
     Value(Option<Value>),
-    /// For `ai_think`: the variables; `None` if the reply could not be read.
+    /// Variables from `ai_think`; `None` if the reply is unreadable.
     Thought(Option<Map<String, Value>>),
 }
 
-/// What of the events is kept.
+/// Summary of a reply's events.
 #[derive(Default)]
 struct Seen {
     message: String,
     findings: Vec<Finding>,
     failure: Option<Failure>,
     unreadable: Option<String>,
-    /// Tells that the fallback text stands for the message.
+    /// Set if the fallback text replaces the message.
     silent: bool,
 }
 
@@ -77,10 +77,10 @@ impl Reader {
                 options.round = Some(Round { round: call.round, max_rounds, criteria });
                 "ai_say"
             }
-            // The message stands in `response` as in an answer of `ai_say`, and streams out of it in the same way.
+            // The message is in `response` as in an answer of `ai_say`, and streams in the same way.
             CallKind::Ask { .. } => {
                 options.round = None;
-                // One without a message is an answer all the same.
+                // An object without a message counts as an answer too.
                 dialect::answers_have(&mut options, &["value", "usable"]);
                 "ai_say"
             }
@@ -91,21 +91,21 @@ impl Reader {
         Reader { kind: call.kind.clone(), options, pipeline, text, over: false, seen }
     }
 
-    /// Sends extension events too.
+    /// Enables extension events.
     #[must_use]
     pub fn with_extensions(mut self, on: bool) -> Reader {
         self.pipeline = self.pipeline.with_extensions(on);
         self
     }
 
-    /// Sends findings as events too.
+    /// Enables findings as events.
     #[must_use]
     pub fn with_findings(mut self, on: bool) -> Reader {
         self.pipeline = self.pipeline.with_findings(on);
         self
     }
 
-    /// Token counts for `completed`.
+    /// Sets the token counts for `completed`.
     pub fn set_usage(&mut self, usage: Value) {
         self.pipeline.set_usage(usage);
     }
@@ -127,20 +127,20 @@ impl Reader {
         }
     }
 
-    /// Tells whether the message waits until the answer is known to fit: a message that takes an answer which does not is none that
-    /// the user should see.
+    /// Returns true if the message is held back until the answer is known to fit: the user should not see a
+    /// message that accepts an unfit answer.
     fn waits(&self) -> bool {
         matches!(&self.kind, CallKind::Ask { form, .. } if form.kind != AnswerKind::Text)
     }
 
-    /// Reads reasoning that comes in a field of its own.
+    /// Reads reasoning from a separate field.
     pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
         if matches!(self.kind, CallKind::Say { .. }) {
             self.pipeline.reasoning(text, &mut Both { seen: &mut self.seen, sink, name: None });
         }
     }
 
-    /// Sends what does not come from the model.
+    /// Sends an event that does not come from the model.
     pub fn insert(&mut self, extension: impl Into<tambour::event::Extension>, sink: &mut dyn Sink) {
         self.pipeline.insert(extension, sink);
     }
@@ -148,7 +148,7 @@ impl Reader {
     /// Ends the reply.
     ///
     /// # Errors
-    /// It has failed on the way: no round was answered (S-065).
+    /// The reply failed midway: no round was answered (S-065).
     pub fn finish(mut self, end: &End, sink: &mut dyn Sink) -> Result<Reply, Failure> {
         if self.over {
             let limit = self.options.limits.input;
@@ -188,7 +188,7 @@ impl Reader {
         }
     }
 
-    /// The answer of `ai_ask`: its message has gone out, or does now.
+    /// Reads the answer of `ai_ask`; its message has been sent, or is sent now.
     fn ask(&mut self, wanted: (&AnswerForm, &str), end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
         let (mut value, mut because, mut findings) = (None, None, Vec::new());
         if !matches!(end, End::Failed(_)) {
@@ -196,9 +196,9 @@ impl Reader {
             findings = judged(reports, self.options.profile);
             because = match &asked {
                 None => Some("unstructured".to_owned()),
-                // It broke off before it said anything.
+                // The reply was interrupted before its message.
                 Some(asked) if cut && asked.message.is_none() => Some("truncated".to_owned()),
-                // It was told to be an answer.
+                // The model called it an answer.
                 Some(asked) if asked.unfit => Some("answer_unfit".to_owned()),
                 Some(_) => None,
             };
@@ -209,7 +209,7 @@ impl Reader {
             self.pipeline.push_str(&self.text, &mut Message { seen: &mut self.seen, sink, findings: None });
         }
         self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
-        // Only here is it known to be an answer; a message is known by what was sent.
+        // Only the parsed text shows that it is an answer; the events show if it has a message.
         if because.is_some() || !self.seen.silent {
             self.seen.unreadable = because;
         }
@@ -217,11 +217,12 @@ impl Reader {
     }
 }
 
-/// The caller's sink, for the message in an answer of `ai_ask`: what is wrong with it as an answer of `ai_say` is not told.
+/// Wraps the caller's sink for the message of an `ai_ask` answer: drops findings on it as an answer of
+/// `ai_say`.
 struct Message<'a> {
     seen: &'a mut Seen,
     sink: &'a mut dyn Sink,
-    /// What is wrong with it, once it is known.
+    /// Findings on the answer, once they are known.
     findings: Option<Vec<Finding>>,
 }
 
@@ -251,15 +252,15 @@ impl Sink for Message<'_> {
     fn finding(&mut self, _: Finding) {}
 }
 
-/// The caller's sink, and what is kept.
+/// Wraps the caller's sink and records the summary.
 struct Both<'a> {
     seen: &'a mut Seen,
     sink: &'a mut dyn Sink,
-    /// What `completed` calls the dialect, where it is none of the table.
+    /// Dialect name for `completed`, if it is not in the table of dialects.
     name: Option<&'static str>,
 }
 
-/// Reasons for which a reply with a message counts as not readable.
+/// Reasons for which a reply with a message counts as unreadable.
 const UNREADABLE: [&str; 4] = ["unstructured", "parsing_error", "truncated", "example_echo"];
 
 impl Sink for Both<'_> {
@@ -276,7 +277,7 @@ impl Sink for Both<'_> {
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
                 let unused = metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
-                // There is no message where the fallback text stands for it, whatever the reason.
+                // If the fallback text replaces it there is no message, whatever the reason.
                 let missing = metadata.fallback_reason.as_deref();
                 self.seen.silent = missing.is_some();
                 self.seen.unreadable = missing.or(unused).map(str::to_owned);

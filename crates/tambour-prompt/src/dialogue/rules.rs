@@ -1,7 +1,8 @@
-//! The rules of answers of `ai_ask` and `ai_think`, and of scripts held against their templates. Examples of the first are
-//! answers; those of `ai_think` are to fill `mood` and `reason`. Examples of the last are scripts.
+//! Rules of answers of `ai_ask` and `ai_think`, and of scripts checked against their templates. Examples of
+//! the first two are answers; those of `ai_think` have to fill `mood` and `reason`. Examples of the last are
+//! scripts.
 
-/// Answers of `ai_ask`.
+/// Rules of answers of `ai_ask`.
 pub(crate) mod ask {
     use tambour::finding::rules;
 
@@ -25,7 +26,7 @@ pub(crate) mod ask {
     }
 }
 
-/// Answers of `ai_think`.
+/// Rules of answers of `ai_think`.
 pub(crate) mod think {
     use tambour::finding::rules;
 
@@ -41,11 +42,12 @@ pub(crate) mod think {
     }
 }
 
-/// Scripts and the templates they use.
+/// Rules of scripts with their templates.
 pub(crate) mod script {
     use tambour::finding::rules;
 
-    /// A script whose one action is this, below `- `; it declares what the shipped template uses, and these.
+    /// Builds a script with this single action, written below `- `; it declares the variables of the shipped
+    /// template and these.
     macro_rules! script {
         ($declare:literal, $action:literal) => {
             concat!(

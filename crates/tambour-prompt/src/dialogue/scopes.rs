@@ -1,11 +1,11 @@
-//! Variables: those of the session, of its phase, and of its step. Inner ones hide outer ones of the same name.
+//! Variables of the session, of its phase and of its step. Inner variables hide outer ones of the same name.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::script::Declared;
 
-/// The variables of a dialogue, from the outermost to the innermost part of the script.
+/// Variables of a dialogue by scope, from the outermost to the innermost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Scopes {
@@ -14,13 +14,13 @@ pub(super) struct Scopes {
     pub(super) step: Map<String, Value>,
 }
 
-/// Variables with their first values. Of two declarations the last counts.
+/// Returns variables with their initial values. The last declaration of a name counts.
 pub(super) fn declared(list: &[Declared]) -> Map<String, Value> {
     list.iter().map(|declared| (declared.var.clone(), declared.value.clone())).collect()
 }
 
 impl Scopes {
-    /// All that can be seen (S-037).
+    /// Returns all visible variables (S-037).
     pub(super) fn visible(&self) -> Map<String, Value> {
         let mut visible = self.session.clone();
         for inner in [&self.phase, &self.step] {
@@ -29,7 +29,7 @@ impl Scopes {
         visible
     }
 
-    /// Sets a variable where it was declared, or in the session.
+    /// Sets a variable in the scope that declares it, or in the session.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         let scopes = [&mut self.step, &mut self.phase];
         match scopes.into_iter().find_map(|scope| scope.get_mut(name)) {

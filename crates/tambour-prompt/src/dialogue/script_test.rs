@@ -1,6 +1,6 @@
-//! Tests of scripts: a run with its inputs and the replies of the model, held against what each turn should come to.
+//! Tests of scripts: a run with its inputs and model replies, compared with the expected turns.
 //!
-//! Needs no model: the replies stand in the test. The machine that runs it is that of every dialogue.
+//! Needs no model: the replies are in the test. It runs on the same state machine as every dialogue.
 
 use std::collections::VecDeque;
 
@@ -21,24 +21,24 @@ use tambour::pipeline::End;
 use tambour::texts::{Language, Texts};
 use tambour::yaml;
 
-/// A test of a script, as it stands in a file of YAML or JSON.
+/// Test of a script, as a YAML or JSON file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ScriptTest {
-    /// File of the script, seen from the file of the test.
+    /// Path of the script, relative to the test file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Language of the templates and default texts, Chinese when absent.
+    /// Language of the templates and default texts; Chinese if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// Session of the script by its name; the first when absent.
+    /// Name of the session; the first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Step or action with which the run begins, as a path in the script; the first when absent.
+    /// Step or action at which the run begins, as a path in the script; the first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// Values that go before those that the script declares.
+    /// Values that take precedence over those that the script declares.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub variables: Map<String, Value>,
     /// The turns in order.
@@ -49,16 +49,16 @@ pub struct ScriptTest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestTurn {
-    /// Words of the user; absent where the model goes on by itself.
+    /// Message of the user; absent if the model continues by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Answer of the client to the request that waits.
+    /// Answer of the client to the pending request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<TestAnswer>,
     /// Replies of the model in this turn, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<TestReply>,
-    /// Claims about what the turn comes to. A field that is absent is not compared.
+    /// Expectations about the turn. Absent fields are not compared.
     #[serde(default)]
     pub expect: Expected,
 }
@@ -78,13 +78,14 @@ pub struct TestReply {
     /// The raw reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Reason for the end of the reply, `stop` when absent.
+    /// Finish reason of the reply; `stop` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
-    /// Set when the user had seen some of it before it was known to be unreadable, so that it was not asked for again.
+    /// Set if the user had seen some of the reply before it was known to be unreadable, so that it was not
+    /// requested again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivered: bool,
-    /// The call failed like this.
+    /// Failure of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TestFailure>,
 }
@@ -93,38 +94,38 @@ pub struct TestReply {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestFailure {
-    /// Stable word.
+    /// Stable code.
     pub code: String,
     /// Description of the failure.
     #[serde(default)]
     pub message: String,
 }
 
-/// Claims about a turn.
+/// Expectations about a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Status of the dialogue after it.
+    /// Status of the dialogue after the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// Place of the action that comes next or is under way.
+    /// Place of the next or current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<ExpectedPosition>,
-    /// Rounds of the action of the turn that were answered.
+    /// Answered rounds of the turn's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_round: Option<u32>,
-    /// Decision of the round, of `ai_say`.
+    /// Decision of the round, for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_decision: Option<ExpectedDecision>,
     /// Message of the model to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ai_message: Option<String>,
-    /// Code of the failure of the turn; absent where it must not fail.
+    /// Code of the turn's failure; absent if it must not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Claims about a place. Names, so that it stays right when something is put before it.
+/// Expectations about a place. Uses names, so that it stays valid when something is inserted before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedPosition {
@@ -137,43 +138,44 @@ pub struct ExpectedPosition {
     /// Number of the action in its step, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<u32>,
-    /// Its type.
+    /// Type of the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_type: Option<String>,
-    /// Its own name.
+    /// The action's own id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
 }
 
-/// Claims about an exit decision.
+/// Expectations about an exit decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedDecision {
     /// Set when the action may end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub should_exit: Option<bool>,
-    /// The rule behind it.
+    /// Rule of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_source: Option<String>,
-    /// Conditions of understanding that do not hold.
+    /// Conditions of understanding that are not met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<Vec<String>>,
 }
 
-/// Something that came otherwise than expected.
+/// Difference between the expected and the actual value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The turn, from 1.
+    /// Number of the turn, from 1.
     pub turn: usize,
-    /// The field of `expect`, such as `exit_decision.decision_source`; `replies` where the model was asked more or less often.
+    /// Field of `expect`, such as `exit_decision.decision_source`; `replies` if the number of model calls
+    /// differs.
     pub field: String,
     /// Expected value.
     pub expected: Value,
-    /// Value that came.
+    /// Actual value.
     pub found: Value,
 }
 
-/// The place of the turns of a test.
+/// Place of the turns in a test file.
 #[derive(Deserialize)]
 struct TurnsPlace {
     turns: Spanned<IgnoredAny>,
@@ -184,15 +186,16 @@ struct TurnsPlace {
 pub struct TestEnv<'a> {
     /// Templates by id.
     pub templates: &'a dyn Templates,
-    /// Language where the test names none.
+    /// Language if the test names none.
     pub language: Language,
 }
 
 impl ScriptTest {
-    /// A test from YAML or JSON; `name` is what errors call it.
+    /// Parses a test from YAML or JSON; `name` is used in error messages.
     ///
     /// # Errors
-    /// Not of the form, or without a turn, so that nothing could differ; with the place.
+    /// The text does not have the form of a test, or has no turn, so that nothing could differ. The error has
+    /// the place.
     pub fn parse(name: &str, text: &str) -> Result<ScriptTest> {
         let test: ScriptTest = yaml::read(name, text)?;
         if test.turns.is_empty() {
@@ -204,16 +207,16 @@ impl ScriptTest {
         Ok(test)
     }
 
-    /// The test as YAML that reads back to the same.
+    /// Formats the test as YAML that parses to the same test.
     #[must_use]
     pub fn print(&self) -> String {
         yaml::print(&json!(self))
     }
 
-    /// Runs the test against a script; what came otherwise than expected, in order.
+    /// Runs the test against a script and returns the differences in order.
     ///
     /// # Errors
-    /// The script has no such session or place to start from.
+    /// The script has no such session or start place.
     pub fn run(&self, script: &Script, env: TestEnv<'_>) -> Result<Vec<Difference>> {
         let session = self.session.as_deref();
         let dialogue = match &self.start {
@@ -242,7 +245,7 @@ impl ScriptTest {
 }
 
 impl TestReply {
-    /// A reply that ended well.
+    /// Creates a reply that ended normally.
     #[must_use]
     pub fn of(text: impl Into<String>) -> TestReply {
         TestReply { text: Some(text.into()), ..TestReply::default() }
@@ -250,7 +253,7 @@ impl TestReply {
 }
 
 impl Expected {
-    /// The claims that hold of a turn.
+    /// Creates the expectations that a turn meets.
     #[must_use]
     pub fn of(turn: &Turn) -> Expected {
         let metadata = turn.metadata.as_ref();
@@ -276,13 +279,13 @@ impl Expected {
     }
 }
 
-/// Number of an action in its step, from 1, by its path.
+/// Returns the number of an action in its step, from 1, by its path.
 fn number(path: &str) -> Option<u32> {
     let index = path.strip_suffix(']')?.rsplit_once('[')?.1;
     index.parse::<u32>().ok().map(|index| index + 1)
 }
 
-/// A test under way.
+/// A running test.
 struct Rehearsal<'a> {
     script: &'a Script,
     templates: &'a dyn Templates,
@@ -295,7 +298,7 @@ struct Rehearsal<'a> {
 impl Rehearsal<'_> {
     fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
         let Rehearsal { script, templates, settings, dialogue, .. } = self;
-        // No prompt is sent, so the time says nothing.
+        // No prompt is sent, so the time is irrelevant.
         change(dialogue, &Env { script, templates: *templates, now: 0, settings, hooks: &() })
     }
 
@@ -303,7 +306,7 @@ impl Rehearsal<'_> {
         self.differences.push(Difference { turn, field: field.to_owned(), expected, found });
     }
 
-    /// Plays a turn; `false` when what follows would say nothing any more.
+    /// Runs a turn; `false` if the following turns would be meaningless.
     fn turn(&mut self, number: usize, turn: &TestTurn) -> bool {
         let taken = self.change(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
             (Some(answer), Want::Answer { call_id }) => dialogue.answer(&call_id, answer.value.clone(), env),
@@ -364,7 +367,7 @@ impl Rehearsal<'_> {
         }
     }
 
-    /// Compares what was expected, field by field.
+    /// Compares the expected values field by field.
     fn compare(&mut self, turn: usize, field: &str, expected: &Value, found: &Value) {
         match expected {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! What one input came to (S-061).
+//! Outcome of one input (S-061).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,40 +7,41 @@ use super::Status;
 use crate::script::ClientKind;
 use tambour::event::{ExitDecision, Extension, Failure, Form, Notice, Picture, Request, Skill};
 
-/// What one input of the user, or one answer of the client, came to.
+/// Outcome of one input of the user, or of one answer of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Whether nothing failed.
+    /// True if nothing failed.
     pub success: bool,
-    /// Whether the action is over (S-062); of a dialogue that is over, true (S-066).
+    /// True if the action has ended (S-062), or the dialogue (S-066).
     pub completed: bool,
-    /// What the model said to the user.
+    /// Message of the model to the user.
     pub ai_message: Option<String>,
-    /// Where the dialogue stands.
+    /// Status of the dialogue.
     pub status: Status,
-    /// The part of the script that comes next or is under way; the last one when the dialogue is over.
+    /// The next or current part of the script, or the last one if the dialogue has ended.
     pub position: Option<Position>,
-    /// The action that this was about.
+    /// The action of the turn.
     pub metadata: Option<TurnMetadata>,
-    /// Whether the dialogue goes on without a word of the user: an input without text brings the next message.
+    /// True if the dialogue continues without a message of the user: an input without text brings the next
+    /// message.
     pub continues: bool,
-    /// What failed (S-065).
+    /// Failure of the turn (S-065).
     pub error: Option<Failure>,
-    /// What the user should be told.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
-    /// What the client is asked to do, while the dialogue waits for its answer.
+    /// Pending request to the client.
     #[serde(default)]
     pub request: Option<ClientRequest>,
 }
 
-/// What the client of a dialogue is asked to do.
+/// Request of a dialogue to its client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientRequest {
     /// Name of its event: `skill`, `form` or `picture`.
     pub event: ClientKind,
-    /// Data of the event: `call_id`, which the answer names, and the fields of the action.
+    /// Data of the event: `call_id`, which the answer has to repeat, and the fields of the action.
     pub data: Request,
 }
 
@@ -54,7 +55,7 @@ impl From<ClientRequest> for Extension {
     }
 }
 
-/// A part of a script.
+/// Part of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Position {
@@ -76,33 +77,33 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnMetadata {
-    /// Its type.
+    /// Type of the action.
     pub action_type: String,
     /// Rounds that were answered (S-060).
     pub current_round: u32,
-    /// Rounds after which it is over in any case.
+    /// Last round; the action ends after it in any case.
     pub max_rounds: Option<u32>,
-    /// Assessment of the user's understanding, of `ai_say`, with the model's reasoning.
+    /// Assessment of the user's understanding with the model's reasoning, for `ai_say`.
     pub assessment: Option<Value>,
-    /// Whether it is over, of `ai_say`.
+    /// Exit decision, for `ai_say`.
     pub exit_decision: Option<ExitDecision>,
 }
 
-/// What became of one reply of a model.
+/// Effect of one reply of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Replied {
-    /// The reply was not taken: the model is asked once more (S-054).
+    /// Set if the reply was not accepted and the model is asked again (S-054).
     pub asked_again: bool,
-    /// Why the reply answered no round, after the last try: nothing of it is for the user, and the next input asks again
-    /// (S-065).
+    /// Reason why the reply answered no round after the last attempt: the user sees none of it, and the next
+    /// input repeats the request (S-065).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The decision of the round, of `ai_say`.
+    /// Decision of the round, for `ai_say`.
     pub exit_decision: Option<ExitDecision>,
-    /// Assessment of the user's understanding, of `ai_say`, with the model's reasoning.
+    /// Assessment of the user's understanding with the model's reasoning, for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assessment: Option<Value>,
-    /// Variables that got a value.
+    /// Variables that were set.
     pub assigned: Map<String, Value>,
 }

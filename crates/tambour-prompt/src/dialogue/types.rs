@@ -1,4 +1,4 @@
-//! Types of the variables of a session, as far as they are known before it runs, and comparisons of those that differ.
+//! Types of a session's variables that are known before it runs, and comparisons of different types.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::script::{Action, ActionKind, AnswerKind, Session};
 use tambour::finding::clip;
 use tambour::texts::{Language, bilingual};
 
-/// Values that a variable may hold, as far as they are known.
+/// Possible values of a variable.
 #[derive(Clone, Debug, PartialEq)]
 enum Holds {
     /// Always this value.
     One(Value),
-    /// Values of this type, and nothing before.
+    /// Values of this type; none before the first.
     Any(Type),
-    /// Anything.
+    /// Any value.
     Unknown,
 }
 
-/// Knowledge of the variables of a session, by name.
+/// Known types of a session's variables, by name.
 #[derive(Default)]
 pub(super) struct Known(BTreeMap<String, Holds>);
 
-/// Knowledge of the variables that a session declares and sets.
+/// Collects the types of the variables that a session declares and sets.
 pub(super) fn of(session: &Session) -> Known {
     let mut known = Known::default();
     let phases = session.phases.iter();
     let inner = phases
         .flat_map(|phase| phase.declare.iter().chain(phase.steps.iter().flat_map(|step| &step.declare)));
     for declared in session.declare.iter().chain(inner) {
-        // Nothing is what it holds until it gets a value.
+        // A null variable has no type until it gets a value.
         if !declared.value.is_null() {
             known.learn(&declared.var, Holds::One(declared.value.clone()));
         }
@@ -89,13 +89,13 @@ impl Holds {
         }
     }
 
-    /// Tells whether it is a text that is known to be a number as a whole.
+    /// Returns true for a text that is known to be a number.
     fn is_number(&self) -> bool {
         matches!(self, Holds::One(Value::String(text)) if number(text).is_some())
     }
 }
 
-/// Comparisons of a condition whose types differ, in words.
+/// Describes the comparisons in a condition whose types differ.
 pub(super) fn differ(condition: &str, known: &Known, language: Language) -> Vec<String> {
     let mut told = Vec::new();
     for (left, sign, right) in comparisons(condition) {
@@ -109,7 +109,7 @@ pub(super) fn differ(condition: &str, known: &Known, language: Language) -> Vec<
         if numbers && (a.is_number() || b.is_number()) {
             continue;
         }
-        // A text of which nobody knows yet whether it is a number.
+        // The text may turn out to be a number or not.
         let open = numbers && [&a, &b].contains(&&Holds::Any(Type::Text));
         let what = |operand: &Operand, of: Type| match operand {
             Operand::Variable(name) => {

@@ -1,11 +1,11 @@
-//! Texts of dialogues, in both languages: what authors and users read, and notes to the model.
+//! Texts of dialogues in both languages: messages for authors and users, and notes to the model.
 
 use crate::template;
 use tambour::error::Error;
 use tambour::finding::clip;
 use tambour::texts::Language;
 
-/// The model gave no message, however often it was asked.
+/// Returns the message for replies without a message, after the last attempt.
 pub(super) fn without_message(tries: u32, language: Language) -> String {
     match (language, tries) {
         (Language::Zh, _) => {
@@ -21,7 +21,7 @@ pub(super) fn without_message(tries: u32, language: Language) -> String {
     }
 }
 
-/// The replies for `ai_think` could not be read.
+/// Returns the message for unreadable replies of `ai_think`.
 pub(super) fn unreadable(tries: u32, language: Language) -> String {
     match (language, tries) {
         (Language::Zh, _) => format!("模型的回复无法读取（已请求 {tries} 次）；再次输入会重新请求"),
@@ -32,7 +32,7 @@ pub(super) fn unreadable(tries: u32, language: Language) -> String {
     }
 }
 
-/// A template that is not there.
+/// Returns the message for a missing template.
 pub(super) fn no_template(id: &str, error: &Error, language: Language) -> String {
     match (language, error.code()) {
         (Language::Zh, Some(template::NOT_FOUND)) => format!("没有模板 `{}`", clip(id, 80)),
@@ -40,7 +40,7 @@ pub(super) fn no_template(id: &str, error: &Error, language: Language) -> String
     }
 }
 
-/// A note to the model that is asked once more, by what was wrong with its last reply.
+/// Returns the note to a model that is asked again, by the fault of its last reply.
 pub(super) fn again(because: Option<&str>, language: Language) -> &'static str {
     match (because, language) {
         (Some("message_missing"), Language::Zh) => {

@@ -1,4 +1,4 @@
-//! Actions: their fields, by type (S-003 to S-011).
+//! Reads actions: their fields, by type (S-003 to S-011).
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use tambour::exit::Criteria;
 use tambour::finding::clip;
 use tambour::texts::{Language, bilingual};
 
-/// The types.
+/// Types of actions.
 const TYPES: [&str; 6] = ["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"];
 
-/// Rounds of `ai_say` and `ai_ask` where they are not given.
+/// Default rounds of `ai_say` and `ai_ask`.
 const SAY_ROUNDS: u32 = 5;
 const ASK_ROUNDS: u32 = 3;
 
@@ -25,7 +25,7 @@ pub(super) fn read(node: &Node, path: String, problems: &mut Problems) -> Option
     let action_id = fields.text(&["action_id"], "S-011", problems);
     let condition = fields.text(&["condition"], "S-011", problems);
     let Some(name) = type_name(kind, &mut fields, problems) else {
-        // What stands in it cannot be judged without its type.
+        // Without its type the other fields cannot be checked.
         return None;
     };
     let client = match name.as_str() {
@@ -201,7 +201,7 @@ fn criteria(fields: &mut Fields<'_>, problems: &mut Problems) -> Criteria {
     Criteria::from_value(&Value::Object(given)).unwrap_or_default()
 }
 
-/// Where a question, or what is to be thought about, is not given, the action loads all the same (S-011).
+/// Reports a missing question or prompt; the action loads all the same (S-011).
 fn incomplete(fields: &Fields<'_>, name: &str, problems: &mut Problems) {
     let message = bilingual!(
         problems.language,
@@ -219,7 +219,7 @@ fn ask(fields: &mut Fields<'_>, problems: &mut Problems) -> Ask {
         incomplete(fields, "question", problems);
     }
     let variable = fields.text(&["variable", "target_variable", "extract_to"], "S-011", problems);
-    // The flat layout names variables as `ai_think` does; a question has one.
+    // The flat layout names variables as `ai_think` does; a question has only one.
     let variable = variable.or_else(|| output(fields, problems).into_iter().next().map(|(name, _)| name));
     let variable = variable.filter(|name| !name.trim().is_empty());
     if variable.is_none() {
@@ -252,7 +252,7 @@ fn think(fields: &mut Fields<'_>, problems: &mut Problems) -> Think {
     Think { prompt, output }
 }
 
-/// Variables with their descriptions: a map, or the lists that the flat layout has.
+/// Reads variables with their descriptions: a map, or the lists of the flat layout.
 fn output(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)> {
     let Some(field) = fields.take(&["output", "output_variables"]) else { return Vec::new() };
     let described = |node: &Node| match &node.kind {

@@ -1,4 +1,4 @@
-//! Form of the answer to a question, as its author wrote it.
+//! Form of the answer to a question, as the script's author sets it.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use super::rules;
 use tambour::finding::clip;
 use tambour::texts::bilingual;
 
-/// Form that the answer of `ai_ask` has to have. By default it is a text.
+/// Required form of the answer of `ai_ask`; a text by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AnswerForm {
-    /// Its type.
+    /// Type of the answer.
     pub kind: AnswerKind,
-    /// Of a choice: texts or numbers, one of which it is.
+    /// Options of a choice, texts or numbers.
     pub options: Vec<Value>,
-    /// Of a number or date: the least it may be. A date is a text in the form `2026-03-14`.
+    /// Minimum of a number or date. A date is a text such as `2026-03-14`.
     pub min: Option<Value>,
-    /// The most it may be.
+    /// Maximum of a number or date.
     pub max: Option<Value>,
 }
 
@@ -35,11 +35,11 @@ pub enum AnswerKind {
     Boolean,
     /// One of the options.
     Choice,
-    /// A date, kept as a text in the form `2026-03-14`.
+    /// A date, stored as a text in the form `2026-03-14`.
     Date,
 }
 
-/// The types by their names.
+/// Types of answers by name.
 const KINDS: [(&str, AnswerKind); 5] = [
     ("text", AnswerKind::Text),
     ("number", AnswerKind::Number),
@@ -48,18 +48,19 @@ const KINDS: [(&str, AnswerKind); 5] = [
     ("date", AnswerKind::Date),
 ];
 
-/// Options of a choice.
+/// Most options of a choice.
 const MOST: usize = 200;
 
 impl AnswerKind {
-    /// Its public name, such as `number`.
+    /// Returns the public name, such as `number`.
     #[must_use]
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("text", |(name, _)| name)
     }
 }
 
-/// A date in the form `2026-03-14`, from that form or one that people write; `None` if it is none.
+/// Parses a date in the form `2026-03-14` or another usual one; returns it in that form, or `None` if it is
+/// not a date.
 #[must_use]
 pub fn date(text: &str) -> Option<String> {
     let narrow = |c: char| match c {
@@ -67,7 +68,7 @@ pub fn date(text: &str) -> Option<String> {
         _ => c,
     };
     let text: String = text.trim().chars().map(narrow).collect();
-    // A time of day behind it is left out.
+    // A time of day after the date is dropped.
     let day = match text.split_once(['T', ' ']) {
         Some((day, time)) if time.contains(':') => day,
         _ => &text,
@@ -233,7 +234,7 @@ fn day(node: &Node) -> Option<Value> {
     }
 }
 
-/// The options of a choice: texts and numbers.
+/// Reads the options of a choice: texts and numbers.
 fn options(own: &mut Fields<'_>, problems: &mut Problems) -> Vec<Value> {
     let Some((path, items)) = own.list(None, &["options"], "S-011", problems) else { return Vec::new() };
     let mut options = Vec::new();
@@ -241,7 +242,7 @@ fn options(own: &mut Fields<'_>, problems: &mut Problems) -> Vec<Value> {
         let value = match &item.kind {
             Kind::Text(text) if !text.trim().is_empty() => Value::from(text.trim()),
             Kind::Number(number) => Value::Number(number.clone()),
-            // Words like true and false need no quotes.
+            // The words true and false need no quotes.
             Kind::Bool(flag) => Value::from(flag.to_string()),
             _ => {
                 let message = bilingual!(

@@ -1,4 +1,4 @@
-//! Messages for a text that is no script in YAML, with remedies.
+//! Messages for texts that are not valid YAML scripts, with remedies.
 
 use serde_saphyr::{Error as YamlError, Location};
 
@@ -8,11 +8,11 @@ use tambour::finding::{Report, clip};
 use tambour::span::Place;
 use tambour::texts::{Language, bilingual};
 
-/// The problem of a text that the reader of YAML refuses.
+/// Builds the problem for a text that the YAML reader rejects.
 pub(super) fn of(text: &str, error: &YamlError, language: Language) -> Problem {
     let error = error.without_snippet();
     let said = error.to_string();
-    // The place is told beside the message.
+    // The place is reported beside the message.
     let said = said.split(" at line ").next().unwrap_or_default();
     let place = error.location().map_or(Place::START, |location| place(text, &location));
     let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
@@ -84,32 +84,32 @@ fn one_document(language: Language) -> String {
     )
 }
 
-/// The key of a line.
+/// Returns the key of a line.
 fn key_of(line: &str) -> String {
     let key = line.trim_start().trim_start_matches("- ").split(':').next().unwrap_or_default();
     clip(key.trim(), 80).into_owned()
 }
 
-/// The value of a line, behind its key.
+/// Returns the value of a line, after its key.
 fn value_of(line: &str) -> &str {
     line.split_once(": ").map_or("", |(_, value)| value.trim())
 }
 
-/// Tells whether the value of a line begins with a variable in braces, which YAML takes for a map.
+/// Returns true if the value of a line begins with a variable in braces, which YAML reads as a map.
 fn braces(line: &str) -> bool {
     let inside = value_of(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
     inside.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
 }
 
-/// Tells whether the value of a line has a colon that makes it another map.
+/// Returns true if the value of a line has a colon that makes it another map.
 fn second_colon(line: &str) -> bool {
     let value = value_of(line);
-    // A map on one line has many.
+    // A map on one line has many colons.
     let flow = line.trim_start().trim_start_matches("- ").starts_with('{');
     !flow && !value.starts_with(['"', '\'', '{', '[', '|', '>']) && value.contains(": ")
 }
 
-/// The place at a location; where it has no offset, that of its line and column.
+/// Returns the place at a location; without an offset, it is computed from line and column.
 fn place(text: &str, location: &Location) -> Place {
     let (line, column) = (location.line().max(1), location.column().max(1));
     let offset =

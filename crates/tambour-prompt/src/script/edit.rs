@@ -1,6 +1,7 @@
-//! Changes of fields in the text of a script, which leave comments, order and everything else as they stand (S-014).
+//! Edits fields in the text of a script and preserves comments, order and everything else (S-014).
 //!
-//! The library that edits is young, so what it wrote is read again after every change and held against what was asked for.
+//! The editing library is young, so its output is parsed again after every change and compared with the
+//! requested value.
 
 use std::str::FromStr;
 
@@ -12,7 +13,7 @@ use tambour::error::{Error, Result};
 use tambour::limits::Limits;
 use tambour::texts::Language;
 
-/// The text of a script, and changes of it.
+/// Editor for the text of a script.
 ///
 /// ```
 /// use serde_json::json;
@@ -32,40 +33,40 @@ pub struct Editor {
     limits: Limits,
 }
 
-/// A step of a path.
+/// Step of a field's path.
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
 impl Editor {
-    /// An editor of a text.
+    /// Creates an editor of a text.
     ///
     /// # Errors
-    /// The text is no YAML that a script may be.
+    /// The text is not valid YAML for a script.
     pub fn new(text: &str, limits: &Limits) -> Result<Editor> {
         Ok(Editor { text: text.to_owned(), value: read(text, limits)?, limits: limits.clone() })
     }
 
-    /// The text as it is now.
+    /// Returns the current text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Sets a field by its path, such as `sessions[0].phases[0].steps[0].actions[0].max_rounds`. A field that is not there
-    /// is added behind the others.
+    /// Sets a field by its path, such as `sessions[0].phases[0].steps[0].actions[0].max_rounds`. A new field
+    /// is added after the others.
     ///
     /// # Errors
-    /// There is no such place, or the change cannot be written; the text is as before then.
+    /// There is no such place, or the change cannot be written; the text is then unchanged.
     pub fn set(&mut self, path: &str, value: &Value) -> Result<()> {
         self.change(path, Some(value))
     }
 
-    /// Takes a field out. One that is not there is no mistake.
+    /// Removes a field. A missing field is not an error.
     ///
     /// # Errors
-    /// There is no such place, or the change cannot be written; the text is as before then.
+    /// There is no such place, or the change cannot be written; the text is then unchanged.
     pub fn remove(&mut self, path: &str) -> Result<()> {
         self.change(path, None)
     }
@@ -95,7 +96,7 @@ impl Editor {
             None => drop(mapping.remove(*field)),
         }
         let text = document.to_string();
-        // What was written must be what was asked for.
+        // The written text must have the requested value.
         match read(&text, &self.limits) {
             Ok(read) if read == wanted => {}
             _ => return Err(refused("the text around it is in a form that cannot be kept")),
@@ -105,10 +106,10 @@ impl Editor {
     }
 }
 
-/// Several changes at once: `value` sets a field, `None` takes it out. All of them are made or none.
+/// Makes several changes: `value` sets a field, `None` removes it. Either all changes are made or none.
 ///
 /// # Errors
-/// As [`Editor::new`], [`Editor::set`] and [`Editor::remove`].
+/// As for [`Editor::new`], [`Editor::set`] and [`Editor::remove`].
 pub fn edit(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
     let mut editor = Editor::new(text, limits)?;
     changes.iter().try_for_each(|(path, value)| editor.change(path, value.as_ref()))?;
@@ -138,7 +139,7 @@ fn steps(path: &str) -> Result<Vec<Step<'_>>> {
     Ok(steps)
 }
 
-/// The mapping at a path of the document.
+/// Returns the mapping at a path of the document.
 fn mapping(document: &Document, path: &[Step<'_>]) -> Option<Mapping> {
     let root = document.as_mapping()?;
     let Some((Step::Key(first), rest)) = path.split_first() else { return Some(root) };

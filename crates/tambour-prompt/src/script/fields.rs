@@ -1,4 +1,4 @@
-//! The fields of one mapping, taken by name; what is left is unknown (S-012).
+//! Fields of one mapping, taken by name; fields that were not taken are unknown (S-012).
 
 use serde_json::{Map, Value};
 
@@ -9,12 +9,12 @@ use super::rules;
 use tambour::finding::{Report, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// Where faults are gathered.
+/// List of problems, with its limit and language.
 pub(super) struct Problems {
     pub(super) list: Vec<Problem>,
-    /// Faults that may still be told.
+    /// Number of problems that may still be added.
     pub(super) room: usize,
-    /// The language they are told in.
+    /// Language of the messages.
     pub(super) language: Language,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Problems {
 pub(super) type Noun = (&'static str, &'static str);
 
 impl Problems {
-    /// A part of a script in the language of the problems.
+    /// Returns the name of a part in the language of the problems.
     pub(super) fn noun(&self, (zh, en): Noun) -> &'static str {
         match self.language {
             Language::Zh => zh,
@@ -30,7 +30,7 @@ impl Problems {
         }
     }
 
-    /// Description of a value, in that language.
+    /// Describes a value in that language.
     pub(super) fn what(&self, node: &Node) -> String {
         node.what(self.language)
     }
@@ -55,7 +55,7 @@ impl Problems {
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) entry: &'a Entry,
-    /// Whether it stands in `config`.
+    /// Set if the field is in `config`.
     nested: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A text that stands in curly quotes as a whole, as if they were those of YAML.
+/// Reports a text that is entirely in curly quotes, as if they were YAML quotes.
 pub(super) fn curly(fields: &Fields<'_>, field: Field<'_>, problems: &mut Problems) {
     let Kind::Text(text) = &field.node().kind else { return };
     let is_curly = |c: char| matches!(c, '“' | '”' | '‘' | '’');
@@ -83,17 +83,17 @@ pub(super) fn curly(fields: &Fields<'_>, field: Field<'_>, problems: &mut Proble
     }
 }
 
-/// A part lacks a field.
+/// Describes a missing field of a part.
 fn lacks(what: Noun, name: &str, problems: &Problems) -> String {
     bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(what), name)
 }
 
-/// A field should be a text.
+/// Describes a field that should be a text.
 pub(super) fn no_text(field: Field<'_>, problems: &Problems) -> String {
     let (key, what) = (clip(&field.entry.key, 80), problems.what(field.node()));
     let message = bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, what);
     match &field.node().kind {
-        // `{name}` alone is a map to YAML.
+        // YAML reads an unquoted `{name}` as a map.
         Kind::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
             let name = clip(&entries[0].key, 80);
             let quoted = bilingual!(
@@ -108,18 +108,18 @@ pub(super) fn no_text(field: Field<'_>, problems: &Problems) -> String {
     }
 }
 
-/// The fields of one mapping.
+/// Reader of the fields of one mapping.
 pub(super) struct Fields<'a> {
-    /// The path of the mapping.
+    /// Path of the mapping.
     pub(super) path: String,
-    /// Where it stands.
+    /// Place of the mapping.
     pub(super) spot: Spot,
     fields: Vec<(Field<'a>, bool)>,
-    /// Names that are known without being taken.
+    /// Known names, whether taken or not.
     known: Vec<&'static str>,
 }
 
-/// Names of the flat layout that say nothing to us, and are no mistake (S-013).
+/// Names of the flat layout that have no effect and are not faults (S-013).
 const CARRIED: [&str; 16] = [
     "metadata",
     "description",
@@ -140,7 +140,7 @@ const CARRIED: [&str; 16] = [
 ];
 
 impl<'a> Fields<'a> {
-    /// The fields of a mapping; a fault if it is none.
+    /// Creates a reader of a mapping; reports a value that is not one.
     pub(super) fn of(
         node: &'a Node,
         path: String,
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
         Some(Fields { path, spot: node.spot, fields, known: Vec::new() })
     }
 
-    /// Takes the fields of `config` too, behind those that stand beside it (S-013).
+    /// Adds the fields of `config`, after those beside it (S-013).
     pub(super) fn with_config(mut self, problems: &mut Problems) -> Fields<'a> {
         let Some(config) = self.take(&["config"]) else { return self };
         match &config.node().kind {
@@ -184,7 +184,7 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// The first of these names that is there. All of them count as known.
+    /// Takes the first of these names that is present. All of them count as known.
     pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Field<'a>> {
         self.known.extend(names);
         names.iter().find_map(|name| {
@@ -195,18 +195,18 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Where the values of all of them stand.
+    /// Returns the places of all values by field name.
     pub(super) fn spots(&self) -> Vec<(String, Spot)> {
         self.fields.iter().map(|(field, _)| (field.entry.key.clone(), field.node().spot)).collect()
     }
 
-    /// The path of a field.
+    /// Returns the path of a field.
     pub(super) fn path_of(&self, field: Field<'_>) -> String {
         let config = if field.nested { "config." } else { "" };
         join(&self.path, &format!("{config}{}", clip(&field.entry.key, 80)))
     }
 
-    /// A fault of a field.
+    /// Reports a fault of a field.
     pub(super) fn fault(
         &self,
         field: Field<'_>,
@@ -218,7 +218,7 @@ impl<'a> Fields<'a> {
         problems.add(self.path_of(field), field.node().spot, rule, row, message);
     }
 
-    /// A fault of a field that is not there.
+    /// Reports a missing field.
     pub(super) fn missing(
         &self,
         name: &str,
@@ -230,8 +230,8 @@ impl<'a> Fields<'a> {
         problems.add(join(&self.path, name), self.spot, rule, row, message);
     }
 
-    /// A field that has almost one of these names, none of which is there, behind what is wrong; it is not told again. Empty
-    /// where there is none.
+    /// Suggests a field with a name similar to one of these missing names, to be appended to a message; the
+    /// field is not reported again. Empty if there is none.
     pub(super) fn meant(&mut self, names: &[&'static str], problems: &Problems) -> String {
         let known = &self.known;
         let meant = self.fields.iter_mut().find(|(field, taken)| {
@@ -244,7 +244,7 @@ impl<'a> Fields<'a> {
         bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` meant to be it?", key)
     }
 
-    /// A text that must be there and not be blank, under one of these names.
+    /// Takes a required, non-blank text under one of these names.
     pub(super) fn name(
         &mut self,
         what: Noun,
@@ -260,7 +260,7 @@ impl<'a> Fields<'a> {
         curly(self, field, problems);
         let text = match &field.node().kind {
             Kind::Text(text) => text.clone(),
-            // Names like 1 or true need no quotes.
+            // Names such as 1 or true need no quotes.
             Kind::Number(number) => number.to_string(),
             Kind::Bool(flag) => flag.to_string(),
             _ => {
@@ -278,7 +278,7 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// A text that may be absent.
+    /// Takes an optional text.
     pub(super) fn text(
         &mut self,
         names: &[&'static str],
@@ -287,7 +287,7 @@ impl<'a> Fields<'a> {
     ) -> Option<String> {
         let field = self.take(names).filter(|field| !field.node().is_null())?;
         if field.entry.key != "condition" {
-            // Faults of a condition are told with it.
+            // Faults of a condition are reported with it.
             curly(self, field, problems);
         }
         match &field.node().kind {
@@ -300,7 +300,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `true` or `false`, or the default.
+    /// Takes `true` or `false`, or returns the default.
     pub(super) fn flag(
         &mut self,
         name: &'static str,
@@ -325,7 +325,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The rounds of an action, from 1 to 20 (S-006).
+    /// Takes the rounds of an action, from 1 to 20 (S-006).
     pub(super) fn rounds(&mut self, default: u32, problems: &mut Problems) -> u32 {
         let Some(field) = self.take(&["max_rounds"]) else { return default };
         let given = match &field.node().kind {
@@ -357,7 +357,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The items of a list under one of these names; `None` when it is absent and need not be there, or is none.
+    /// Takes the items of a list under one of these names; `None` if it is absent and optional, or not a
+    /// list.
     pub(super) fn list(
         &mut self,
         what: Option<Noun>,
@@ -389,13 +390,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What was not taken, without a word about it.
+    /// Returns the fields that were not taken, without reporting them.
     pub(super) fn kept(self) -> Map<String, Value> {
         let left = self.fields.iter().filter(|(_, taken)| !taken);
         object(left.map(|(field, _)| field.entry))
     }
 
-    /// What was not taken: kept, and told with the names it may have been meant for (S-012).
+    /// Returns the fields that were not taken, and reports each with the name it may stand for (S-012).
     pub(super) fn rest(self, problems: &mut Problems) -> Map<String, Value> {
         for (field, taken) in &self.fields {
             let key = field.entry.key.as_str();
@@ -424,7 +425,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The name that a word was perhaps meant for.
+/// Returns the name that a word resembles, if any.
 pub(super) fn close<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.len() > 80 {
         return None;

@@ -1,4 +1,4 @@
-//! A script from its text, with all that is wrong with it.
+//! Loads a script from its text, with all its problems.
 
 use super::action;
 use super::fields::{Fields, Problems, join};
@@ -10,28 +10,28 @@ use tambour::finding::clip;
 use tambour::limits::Limits;
 use tambour::texts::{Language, bilingual};
 
-/// What came of loading a script.
+/// Result of loading a script.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// The script; `None` when one of the problems is an error.
+    /// The script; `None` if one of the problems is an error.
     pub script: Option<Script>,
-    /// What could be read of a script with errors, so that more can be told of it. It cannot run.
+    /// The readable part of a script with errors, for further checks. It cannot run.
     pub part: Option<Script>,
-    /// All problems, in the order of the text.
+    /// All problems, in source order.
     pub problems: Vec<Problem>,
 }
 
-/// Reads a script in the layout of the specification, or in the flat one (S-013). Nothing is ever taken for its default
-/// because it was wrong: a wrong field is an error.
+/// Reads a script in the layout of the specification or in the flat one (S-013). A wrong field is an error;
+/// it is never replaced by its default.
 ///
-/// Linear in the text. At most `limits.findings` problems are told.
+/// Linear in the text. Reports at most `limits.findings` problems.
 #[must_use]
 pub fn load(text: &str, limits: &Limits) -> Loaded {
     load_in(text, limits, Language::En)
 }
 
-/// As [`load`], with the problems in a language.
+/// As [`load`], with messages in `language`.
 #[must_use]
 pub fn load_in(text: &str, limits: &Limits, language: Language) -> Loaded {
     let mut problems = Problems { list: Vec::new(), room: limits.findings.max(1), language };
@@ -55,7 +55,7 @@ fn script(root: &Node, problems: &mut Problems) -> Option<Script> {
 }
 
 fn sessions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Session> {
-    // The flat layout has one session, and no list of them.
+    // The flat layout has one session and no list of sessions.
     let flat = fields.take(&["session"]);
     if let Some(flat) = flat {
         let path = fields.path_of(flat);
@@ -99,7 +99,7 @@ fn sessions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Session> {
     sessions
 }
 
-/// Each item of a list that could be read.
+/// Reads each item of a list and drops unreadable ones.
 fn each<T>(
     items: &[Node],
     path: &str,
@@ -110,7 +110,7 @@ fn each<T>(
     numbered.filter_map(|(index, item)| read(item, format!("{path}[{index}]"), problems)).collect()
 }
 
-/// Names that were there before, with their index.
+/// Returns names that occurred before, with their index.
 fn twice<'a, S>(names: impl Iterator<Item = (&'a str, S)>) -> Vec<(usize, (&'a str, S))> {
     let mut seen = std::collections::HashSet::new();
     names.enumerate().filter(|(_, (name, _))| !seen.insert(*name)).collect()
@@ -170,7 +170,7 @@ fn step(node: &Node, path: String, problems: &mut Problems) -> Option<Step> {
     Some(Step { topic: topic.unwrap_or_default(), declare, actions: actions.unwrap_or_default(), more, spot })
 }
 
-/// Variables of a session, phase or step.
+/// Reads the variables of a session, phase or step.
 fn declare(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Declared> {
     let Some((path, items)) = fields.list(None, &["declare"], "S-002", problems) else { return Vec::new() };
     let declared = each(items, &path, problems, declared);

@@ -1,4 +1,4 @@
-//! Dialogue scripts: YAML in, a typed model out, and every fault of it with its place (S-001 to S-014).
+//! Dialogue scripts: parses YAML to a typed model and reports every fault with its place (S-001 to S-014).
 //!
 //! ```
 //! use tambour::limits::Limits;
@@ -23,9 +23,9 @@
 //! assert!(loaded.problems[0].report.message.contains("`max_rounds`"));
 //! ```
 //!
-//! [`Editor`] changes fields in the text of a script and leaves everything else as it stands.
+//! [`Editor`] changes fields in the text of a script and preserves everything else.
 //!
-//! What does not belong here: templates, which `dialogue` holds a script against, and running anything.
+//! Not here: templates, against which `dialogue` checks a script, and running anything.
 
 mod action;
 mod answer;

@@ -1,4 +1,4 @@
-//! A script as it is run. Fields that nothing reads are kept as they are (S-012).
+//! Typed model of a script. Unknown fields are preserved (S-012).
 
 use std::hash::{Hash, Hasher};
 
@@ -13,39 +13,39 @@ use tambour::span::{Place, Span};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Script {
-    /// The sessions; each dialogue runs one of them.
+    /// Sessions; each dialogue runs one of them.
     pub sessions: Vec<Session>,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
 }
 
-/// A session: what a dialogue goes through.
+/// Session: the part of a script that a dialogue runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Session {
-    /// Its name.
+    /// Name of the session.
     pub session: String,
-    /// Variables of the whole session.
+    /// Variables of the entire session.
     pub declare: Vec<Declared>,
-    /// Its phases in order.
+    /// Phases in order.
     pub phases: Vec<Phase>,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
-    /// Where it stands.
+    /// Place in the text.
     pub spot: Spot,
 }
 
-/// A variable and its first value (S-002).
+/// Declaration of a variable with its initial value (S-002).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Declared {
-    /// Its name, in any script.
+    /// Name of the variable, in any writing system.
     pub var: String,
-    /// Its value when the part it is declared in begins.
+    /// Value when the declaring part begins.
     pub value: Value,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
-    /// Where it stands.
+    /// Place in the text.
     pub spot: Spot,
 }
 
@@ -53,15 +53,15 @@ pub struct Declared {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Phase {
-    /// Its name.
+    /// Name of the phase.
     pub phase: String,
-    /// Variables that are there as long as the phase.
+    /// Variables that exist during the phase.
     pub declare: Vec<Declared>,
-    /// Its steps in order.
+    /// Steps in order.
     pub steps: Vec<Step>,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
-    /// Where it stands.
+    /// Place in the text.
     pub spot: Spot,
 }
 
@@ -69,15 +69,15 @@ pub struct Phase {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Step {
-    /// What it is about.
+    /// Topic of the step.
     pub topic: String,
-    /// Variables that are there as long as the step.
+    /// Variables that exist during the step.
     pub declare: Vec<Declared>,
-    /// Its actions in order.
+    /// Actions in order.
     pub actions: Vec<Action>,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
-    /// Where it stands.
+    /// Place in the text.
     pub spot: Spot,
 }
 
@@ -85,91 +85,91 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Action {
-    /// What it does.
+    /// Type of the action with its fields.
     pub kind: ActionKind,
-    /// A name of its own, if the author gave one.
+    /// Id given by the author.
     pub action_id: Option<String>,
-    /// An expression over variables; where it is false the action is left out.
+    /// Expression over variables; the action is skipped if it is false.
     pub condition: Option<String>,
-    /// The template of its prompt, where it is not the one of its type.
+    /// Template of the prompt, if not the default of the type.
     pub template: Option<String>,
-    /// Further fields.
+    /// Unknown fields.
     pub more: Map<String, Value>,
-    /// Its path, such as `sessions[0].phases[0].steps[0].actions[0]`.
+    /// Path of the action, such as `sessions[0].phases[0].steps[0].actions[0]`.
     pub path: String,
-    /// Where it stands.
+    /// Place in the text.
     pub spot: Spot,
-    /// Where the values of its fields stand, by the names that they have in the text.
+    /// Places of the field values, by the field names in the text.
     pub spots: Vec<(String, Spot)>,
 }
 
-/// What an action does.
+/// Type of an action with its fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ActionKind {
-    /// `ai_say`: explains something, round by round.
+    /// `ai_say`: explains a subject in rounds.
     Say(Say),
     /// `ai_ask`: asks until the answer is known.
     Ask(Ask),
     /// `ai_think`: the model fills variables; nothing is shown.
     Think(Think),
-    /// `use_skill`, `show_form`, `show_pic`: the client does it and answers.
+    /// `use_skill`, `show_form`, `show_pic`: the client carries it out and answers.
     Client(ClientAction),
 }
 
-/// `ai_say`.
+/// Fields of `ai_say`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Say {
-    /// What is explained (S-004); may hold variables.
+    /// Content to be explained (S-004); may contain variables.
     pub content: String,
-    /// Whether the user must have replied once before it is over (S-005, S-081).
+    /// Set if the user must have replied once before the action ends (S-005, S-081).
     pub require_acknowledgment: bool,
-    /// Rounds after which it is over in any case (S-006).
+    /// Last round; the action ends after it in any case (S-006).
     pub max_rounds: u32,
-    /// When it may be over before (S-007).
+    /// Criteria for ending earlier (S-007).
     pub exit_criteria: Criteria,
 }
 
-/// `ai_ask`. One that lacks its question loads, and fails when it is reached.
+/// Fields of `ai_ask`. Without its question the action loads, and fails when it is reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Ask {
-    /// What is asked; may hold variables.
+    /// Question to the user; may contain variables.
     pub question: Option<String>,
-    /// Form that the answer has to have.
+    /// Required form of the answer.
     pub answer: AnswerForm,
-    /// The variable that takes the answer.
+    /// Variable for the answer.
     pub variable: Option<String>,
-    /// Rounds after which it is over in any case, 3 if not given.
+    /// Last round; the action ends after it in any case. Default 3.
     pub max_rounds: u32,
-    /// Whether the dialogue fails without an answer.
+    /// Set if the dialogue fails without an answer.
     pub required: bool,
 }
 
-/// `ai_think`. One that lacks its prompt loads, and fails when it is reached.
+/// Fields of `ai_think`. Without its prompt the action loads, and fails when it is reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Think {
-    /// What the model is to think about; may hold variables.
+    /// Prompt for the model; may contain variables.
     pub prompt: Option<String>,
-    /// Variables that are filled, each with a description for the model.
+    /// Variables to fill, each with a description for the model.
     pub output: Vec<(String, String)>,
 }
 
-/// What the client does.
+/// Action that the client carries out.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClientAction {
-    /// Which of them.
+    /// Kind of the action.
     pub kind: ClientKind,
-    /// The variable that takes the client's answer.
+    /// Variable for the client's answer.
     pub variable: Option<String>,
-    /// All other fields, for the client; texts in them may hold variables.
+    /// All other fields, passed to the client; their texts may contain variables.
     pub fields: Map<String, Value>,
 }
 
-/// Actions that the client does.
+/// Kind of a client action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -182,25 +182,26 @@ pub enum ClientKind {
     Picture,
 }
 
-/// Where something stands in the YAML text. That is no part of what it means: all spots are equal.
+/// Place in the YAML text. It does not affect the meaning, so all spots compare equal.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Spot {
-    /// Its beginning.
+    /// Place of the first character.
     pub place: Place,
-    /// Byte offset after its first token.
+    /// Byte offset after the first token.
     pub end: usize,
 }
 
 impl Action {
-    /// Where the value of a field stands, under the first of these names that is there; else the action.
+    /// Returns the place of a field's value under the first of these names that is present, else that of the
+    /// action.
     #[must_use]
     pub fn spot_of(&self, names: &[&str]) -> Spot {
         let of = |name: &&str| self.spots.iter().find(|(known, _)| known == name);
         names.iter().find_map(of).map_or(self.spot, |(_, spot)| *spot)
     }
 
-    /// Its public type, such as `ai_say`.
+    /// Returns the public type, such as `ai_say`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match &self.kind {
@@ -213,7 +214,7 @@ impl Action {
 }
 
 impl ClientKind {
-    /// Its public type, such as `show_form`.
+    /// Returns the public type, such as `show_form`.
     #[must_use]
     pub fn type_name(self) -> &'static str {
         match self {
@@ -225,28 +226,28 @@ impl ClientKind {
 }
 
 impl Script {
-    /// The session of that name, or the first one; with its index.
+    /// Returns the session of that name, or the first one, with its index.
     #[must_use]
     pub fn session(&self, name: Option<&str>) -> Option<(usize, &Session)> {
         let wanted = |(_, session): &(usize, &Session)| name.is_none_or(|name| session.session == name);
         self.sessions.iter().enumerate().find(wanted)
     }
 
-    /// All actions in order.
+    /// Returns all actions in order.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.sessions.iter().flat_map(Session::actions)
     }
 }
 
 impl Session {
-    /// All actions in order.
+    /// Returns all actions in order.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.phases.iter().flat_map(|phase| &phase.steps).flat_map(|step| &step.actions)
     }
 }
 
 impl Spot {
-    /// The same as a range of bytes.
+    /// Returns the byte range.
     #[must_use]
     pub fn span(&self) -> Span {
         Span { start: self.place.offset, end: self.end.max(self.place.offset) }

@@ -1,4 +1,4 @@
-//! YAML as a tree of values with their places. The reader of scripts goes through it and tells all faults at once.
+//! YAML as a tree of values with their places. The script reader walks it and reports all faults at once.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ use tambour::span::Place;
 use tambour::texts::counted;
 use tambour::texts::{Language, bilingual};
 
-/// A value and where it stands.
+/// A value with its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) spot: Spot,
 }
 
-/// A value.
+/// Value of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Null,
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Map(Vec<Entry>),
 }
 
-/// A field of a mapping.
+/// Field of a mapping.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
@@ -44,13 +44,13 @@ pub(super) struct Entry {
     pub(super) value: Node,
 }
 
-/// Anchors of scripts: none. A few aliases would make megabytes of a line.
+/// Anchors and aliases are not allowed: a few aliases could expand one line to megabytes.
 const ALIASES: usize = 0;
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// It is not YAML, or beyond a limit.
+/// The text is not YAML, or exceeds a limit.
 pub(super) fn parse(text: &str, limits: &Limits, language: Language) -> Result<Node, Box<Problem>> {
     if text.len() > limits.input {
         let message = match language {
@@ -86,7 +86,7 @@ fn options(limits: &Limits) -> serde_saphyr::Options {
     }
 }
 
-/// Levels of nesting: reading takes the stack.
+/// Most nesting levels, because parsing recurses.
 const DEPTH: usize = 64;
 
 fn spot(location: &Location) -> Spot {
@@ -99,7 +99,7 @@ fn spot(location: &Location) -> Spot {
 }
 
 impl Node {
-    /// What it is, for messages.
+    /// Describes the value for messages.
     pub(super) fn what(&self, language: Language) -> String {
         match &self.kind {
             Kind::Null => bilingual!(language, "空值", "nothing"),
@@ -115,7 +115,7 @@ impl Node {
         matches!(self.kind, Kind::Null)
     }
 
-    /// The same as JSON.
+    /// Converts to JSON.
     pub(super) fn value(&self) -> Value {
         match &self.kind {
             Kind::Null => Value::Null,
@@ -128,7 +128,7 @@ impl Node {
     }
 }
 
-/// Fields as a JSON object.
+/// Converts fields to a JSON object.
 pub(super) fn object<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Map<String, Value> {
     entries.into_iter().map(|entry| (entry.key.clone(), entry.value.value())).collect()
 }
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// A value whose own place is not known yet.
+/// A value whose place is not known yet.
 struct Bare(Kind);
 
 impl<'de> Deserialize<'de> for Bare {

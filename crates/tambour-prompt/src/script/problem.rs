@@ -1,14 +1,15 @@
-//! What is wrong with a script.
+//! Problem of a script: a finding with the path of its field.
 
 use tambour::finding::{Finding, Profile, Report, Severity};
 
-/// One fault of a script: what a [`Finding`] says, and the path of the field.
+/// A fault of a script: a [`Finding`] with the path of the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The field, such as `sessions[0].phases[1].steps[0].actions[2].max_rounds`; empty for the whole script.
+    /// Path of the field, such as `sessions[0].phases[1].steps[0].actions[2].max_rounds`; empty for the
+    /// entire script.
     pub path: String,
-    /// The rule, the place in the YAML text, and the fault in words.
+    /// Rule, place in the YAML text, and message.
     pub report: Report,
 }
 
@@ -17,13 +18,13 @@ impl Problem {
         Problem { path: path.into(), report }
     }
 
-    /// Whether the script cannot run because of it.
+    /// Returns true if the script cannot run because of this problem.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.finding().severity == Severity::Error
     }
 
-    /// The same as a finding. Scripts are always judged strictly: nothing in them is repaired.
+    /// Converts to a finding. Scripts are always judged strictly, because nothing in them is repaired.
     #[must_use]
     pub fn finding(&self) -> Finding {
         self.report.clone().judge(Profile::Strict)

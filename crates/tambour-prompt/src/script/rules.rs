@@ -1,8 +1,8 @@
-//! The rules of scripts. Examples are whole scripts.
+//! Rules of scripts. Examples are entire scripts.
 
 use tambour::finding::rules;
 
-/// A script whose one action is this, below `- `.
+/// Builds a script with this single action, written below `- `.
 macro_rules! script {
     ($action:literal) => {
         concat!(

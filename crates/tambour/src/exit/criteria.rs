@@ -1,4 +1,4 @@
-//! When an action may end early, as its author wrote it (S-007 to S-009, S-083).
+//! Exit criteria of an action, as the script's author sets them (S-007 to S-009, S-083).
 
 use serde_json::Value;
 
@@ -12,21 +12,21 @@ pub struct Criteria {
     expressed_threshold: Option<f64>,
 }
 
-// Thresholds lie between 0 and 100, so none of them is NaN.
+// Thresholds are between 0 and 100, so none of them is NaN.
 impl Eq for Criteria {}
 
-/// The round that a reply answers.
+/// Round that a reply answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Its number, from 1 (S-060).
+    /// Number of the round, from 1 (S-060).
     pub round: u32,
-    /// The round after which the action ends in any case.
+    /// Last round; the action ends after it in any case.
     pub max_rounds: u32,
-    /// When it may end before.
+    /// Criteria for ending earlier.
     pub criteria: Criteria,
 }
 
-/// Rounds that an action has at most (S-006).
+/// Most rounds of an action (S-006).
 const MOST: u32 = 20;
 
 /// Fields of the criteria.
@@ -39,10 +39,10 @@ impl Default for Criteria {
 }
 
 impl Round {
-    /// A round from a JSON object of `round`, `max_rounds` (from 1 to 20; 5 when absent) and `exit_criteria`.
+    /// Reads a round from a JSON object of `round`, `max_rounds` (1 to 20, default 5) and `exit_criteria`.
     ///
     /// # Errors
-    /// Not of the form.
+    /// The value does not have this form.
     pub fn from_json(value: &Value) -> Result<Round> {
         const FIELDS: [&str; 3] = ["round", "max_rounds", "exit_criteria"];
         let Value::Object(fields) = value else {
@@ -66,7 +66,7 @@ impl Round {
         };
         let criteria = fields.get("exit_criteria").filter(|value| !value.is_null());
         let max_rounds = number("max_rounds", Some(5))?;
-        // As a script has it (S-006).
+        // Same limit as in a script (S-006).
         if max_rounds > MOST {
             return Err(Error::invalid(format!(
                 "`max_rounds` of a round is from 1 to {MOST}, not {max_rounds}"
@@ -81,7 +81,7 @@ impl Round {
 }
 
 impl Criteria {
-    /// Criteria from a JSON object; what is not in it has its default.
+    /// Reads criteria from a JSON object; absent fields have their defaults.
     ///
     /// ```
     /// let criteria = tambour::exit::Criteria::from_json(r#"{"understanding_threshold": 90}"#)?;
@@ -90,7 +90,7 @@ impl Criteria {
     /// ```
     ///
     /// # Errors
-    /// No JSON, or not of the form.
+    /// The text is not JSON, or does not have this form.
     pub fn from_json(text: &str) -> Result<Criteria> {
         match serde_json::from_str(text) {
             Ok(value) => Criteria::from_value(&value),
@@ -101,7 +101,7 @@ impl Criteria {
     /// As [`Criteria::from_json`].
     ///
     /// # Errors
-    /// A value that is no object, an unknown field, a field of the wrong type or out of range.
+    /// The value is not an object, has an unknown field, or a field of the wrong type or out of range.
     pub fn from_value(value: &Value) -> Result<Criteria> {
         let Value::Object(fields) = value else {
             return Err(Error::invalid(format!("the exit criteria are a JSON object, not {value}")));
@@ -123,20 +123,20 @@ impl Criteria {
         Ok(criteria)
     }
 
-    /// The level from which on a suggested exit is followed when no questions are open (S-071, S-076).
+    /// Returns the level from which a suggested exit is followed if no questions are open (S-071, S-076).
     #[must_use]
     pub fn understanding_threshold(&self) -> f64 {
         self.understanding_threshold
     }
 
-    /// Whether the action may end with open questions (S-080).
+    /// Returns true if the action may end with open questions (S-080).
     #[must_use]
     pub fn has_questions(&self) -> bool {
         self.has_questions
     }
 
-    /// The level from which on a suggested exit is followed when the user said they understand (S-072); `None` when that
-    /// rule is off (S-083).
+    /// Returns the level from which a suggested exit is followed if the user said they understand (S-072);
+    /// `None` if that rule is off (S-083).
     #[must_use]
     pub fn expressed_threshold(&self) -> Option<f64> {
         self.expressed_threshold

@@ -1,7 +1,8 @@
-//! Whether a dialogue action ends after a round (S-070 to S-083).
+//! Decision whether a dialogue action ends after a round (S-070 to S-083).
 //!
-//! Three rules, in this order: the last round was answered; the model suggests to end and the user has understood; the
-//! action goes on. The model's suggestion is necessary for the second rule and never sufficient.
+//! Three rules apply, in this order: the last round was answered; the model suggests to end and the user has
+//! understood; otherwise the action continues. For the second rule the model's suggestion is necessary but
+//! never sufficient.
 
 use std::borrow::Cow;
 
@@ -12,39 +13,39 @@ use crate::event::{DecisionSource, ExitDecision};
 use crate::texts::Language;
 use crate::texts::counted;
 
-/// How well the user has understood. The default is what never ends an action early (S-055).
+/// Understanding of the user. The default never ends an action early (S-055).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// From 0 to 100.
+    /// Level from 0 to 100.
     pub understanding_level: f64,
-    /// Whether the user has open questions.
+    /// True if the user has open questions.
     pub has_questions: bool,
-    /// Whether the user said that they understand.
+    /// True if the user said that they understand.
     pub expressed_understanding: bool,
-    /// Why, in the model's words; no decision rests on it (S-051).
+    /// The model's reasons; no decision depends on them (S-051).
     pub reasoning: String,
 }
 
-/// What a model answered, as far as a decision rests on it.
+/// Parts of a model's answer that a decision depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// How well the user has understood.
+    /// Understanding of the user.
     pub assessment: Assessment,
-    /// Whether the model suggests to end the action.
+    /// True if the model suggests to end the action.
     pub should_exit: bool,
-    /// Why it does or does not.
+    /// The model's reason for its suggestion.
     pub exit_reason: String,
 }
 
-/// Where an action stands after a round.
+/// Status of an action after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Status {
     /// The next round follows.
     Active,
-    /// It is over as soon as the user has replied (S-081).
+    /// The action ends as soon as the user has replied (S-081).
     AwaitingAck,
-    /// It is over.
+    /// The action has ended.
     Completed,
 }
 
@@ -60,7 +61,7 @@ impl Default for Assessment {
 }
 
 impl Assessment {
-    /// All of it as JSON, with the model's reasoning: for the application, not for the user.
+    /// Returns all fields as JSON, including the model's reasoning: for the application, not for the user.
     #[must_use]
     pub fn told(&self) -> Value {
         let mut told = self.to_value();
@@ -68,7 +69,7 @@ impl Assessment {
         told
     }
 
-    /// What a decision rests on, as JSON, whole levels as whole numbers.
+    /// Returns the fields that a decision depends on as JSON, with integral levels as integers.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let level = self.understanding_level;
@@ -82,7 +83,7 @@ impl Assessment {
     }
 }
 
-/// The decision after `round` of `max_rounds` was answered with `answer`; texts in `language`.
+/// Decides after `round` of `max_rounds` was answered with `answer`; texts are in `language`.
 ///
 /// ```
 /// use tambour::exit::{Answer, Assessment, Criteria, decide};
@@ -124,8 +125,8 @@ pub fn decide(
     }
 }
 
-/// Where the action stands when its decision is `should_exit` and the user has, or has not, `replied` after its first
-/// message (S-081, S-082).
+/// Returns the status of an action after its decision `should_exit`; `replied` is set if the user has replied
+/// after its first message (S-081, S-082).
 #[must_use]
 pub fn status(should_exit: bool, require_acknowledgment: bool, replied: bool) -> Status {
     match should_exit {
@@ -135,7 +136,8 @@ pub fn status(should_exit: bool, require_acknowledgment: bool, replied: bool) ->
     }
 }
 
-/// Why the user counts as having understood, or which conditions do not hold, by the fields of the answer they are about.
+/// Returns the reason why the user counts as having understood, or the names of the answer fields whose
+/// conditions are not met.
 fn understood(
     criteria: &Criteria,
     assessment: &Assessment,
@@ -187,7 +189,7 @@ fn last_round(max_rounds: u32, language: Language) -> String {
     }
 }
 
-/// The model's own words, if it has any.
+/// Returns the model's own reason, if it gave one.
 fn go_on(reason: &str, language: Language) -> String {
     match (reason.trim(), language) {
         ("", Language::Zh) => "继续讲解".to_owned(),

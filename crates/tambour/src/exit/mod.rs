@@ -1,6 +1,7 @@
-//! Whether an action of a dialogue is over: the criteria, and the decision after each round, as pure functions of what is known.
+//! Decision whether a dialogue action ends: the criteria, and the decision after each round, as pure
+//! functions.
 //!
-//! What does not belong here: how a model writes its answer (`dialect::ai_say`), and waiting for anything.
+//! Not here: how a model writes its answer (`dialect::ai_say`), and any waiting or I/O.
 
 mod criteria;
 mod decision;

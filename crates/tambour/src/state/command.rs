@@ -1,4 +1,5 @@
-//! Operations that depend on what stands in the state, as the commands of MVU do (F-140): settled when they are applied.
+//! Operations that depend on the state, like the commands of MVU (F-140); they are resolved when they are
+//! applied.
 
 use crate::texts::counted;
 use serde_json::{Map, Value};
@@ -8,25 +9,26 @@ use super::operation::{Op, Operation, Reason};
 use super::path::{Path, Step};
 use super::spot::{at, follow};
 
-/// What the state decides about an operation.
+/// Way in which the state resolves an operation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Command {
-    /// A text that is set on a number is the number that it says, if it says one.
+    /// A string set on a number becomes the number it contains, if it contains one.
     Number,
     /// The root becomes this object.
     Root(Map<String, Value>),
-    /// A value comes before an item of the list at a path, or under a key of the object there.
+    /// A value is inserted before an item of the list at a path, or under a key of the object there.
     Insert(Path, Value, Value),
-    /// An item of the list at a path goes, by its index or as the first that equals a value, or a key of the object there,
-    /// by its name or number.
+    /// An item is removed from the list at a path, by index or as the first equal to a value, or a key from
+    /// the object there, by name or position.
     Remove(Path, Value),
 }
 
-/// Bytes of lists that are written anew in one block, a value counted as so many.
+/// Bytes counted for each value of a list that is rewritten.
 const VALUE: usize = 32;
 
-/// The operations that a command comes to on a state, at most `most`. `room`: bytes of lists that may still be written anew.
+/// Resolves a command on a state to at most `most` operations. `room` is the number of bytes of lists that
+/// may still be rewritten.
 pub(super) fn settle(
     state: &mut Value,
     operation: &Operation,

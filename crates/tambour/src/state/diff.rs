@@ -1,15 +1,15 @@
-//! What differs between two states.
+//! Differences between two states.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::spot::{Part, path_of};
 
-/// A value that came, went or changed.
+/// A value that was added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Where, as a path; empty if the whole state differs.
+    /// Path of the value; empty if the entire state differs.
     pub path: String,
     /// The value before; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::given")]
@@ -19,8 +19,8 @@ pub struct Difference {
     pub after: Option<Value>,
 }
 
-/// What differs, as deep inside as both have the same kind of container: in the order of `before`, then what is new.
-/// The order of fields is no difference.
+/// Compares two states, descending while both have the same kind of container. Differences are in the order
+/// of `before`, then added values. The order of fields is ignored.
 ///
 /// ```
 /// use serde_json::json;
@@ -36,7 +36,7 @@ pub fn diff(before: &Value, after: &Value) -> Vec<Difference> {
     found
 }
 
-/// Levels that are looked into; below them a value differs as a whole.
+/// Most levels compared; below them a value differs as a unit.
 const DEPTH: usize = 128;
 
 fn compare(before: &Value, after: &Value, way: &mut Vec<Part>, found: &mut Vec<Difference>) {

@@ -1,4 +1,5 @@
-//! What was applied, message by message (F-116, R-79): the state is a fold of it, forwards from a base or backwards from now.
+//! Record of applied operations, by message (F-116, R-79). The state is a fold of the record, forwards from a
+//! base or backwards from the present.
 
 use std::fmt;
 
@@ -12,25 +13,25 @@ use super::spot::{Part, Spot, at, insert, path_of, take};
 use super::{ApplyOptions, OpResult};
 use crate::error::{Error, Result};
 
-/// One block of operations of one message, as it was applied. Enough to take it back exactly and to do it again.
+/// One block of operations of one message, as it was applied, with enough data to undo and redo it exactly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Applied {
     /// Id of the message.
     pub message: String,
-    /// Why, in the model's words.
+    /// The model's reason for the operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
     /// The operations as they were written.
     pub operations: Vec<Operation>,
-    /// What came of each.
+    /// Result of each operation.
     pub results: Vec<OpResult>,
-    /// Where the state changed, in order.
+    /// Places where the state changed, in order.
     pub spots: Vec<Spot>,
 }
 
 impl Applied {
-    /// Applies operations to a state and records it.
+    /// Applies operations to a state and records them.
     #[must_use]
     pub fn record(
         state: &mut Value,
@@ -44,10 +45,11 @@ impl Applied {
         Applied { message: message.into(), analysis, operations, results, spots }
     }
 
-    /// Takes it back: the state is again what it was, with the order of its fields. Costs what was changed.
+    /// Restores the state before the block, including the order of its fields. The cost is proportional to
+    /// the change.
     ///
     /// # Errors
-    /// The state is not the one after it. It is left as it was.
+    /// The state is not the one after the block; it is left unchanged.
     pub fn undo(&self, state: &mut Value) -> Result<()> {
         for (at, spot) in self.spots.iter().enumerate().rev() {
             if self.back(state, spot).is_none() {
@@ -60,10 +62,10 @@ impl Applied {
         Ok(())
     }
 
-    /// Does it again, as it was done then: limits and schema of today do not matter.
+    /// Applies the recorded changes again; current limits and schema are ignored.
     ///
     /// # Errors
-    /// The state is not the one before it. It is left as it was.
+    /// The state is not the one before the block; it is left unchanged.
     pub fn redo(&self, state: &mut Value) -> Result<()> {
         for (at, spot) in self.spots.iter().enumerate() {
             if self.again(state, spot).is_none() {
@@ -76,7 +78,7 @@ impl Applied {
         Ok(())
     }
 
-    /// Takes one change back, if the value that came is there.
+    /// Undoes one change if the new value is present.
     fn back(&self, state: &mut Value, spot: &Spot) -> Option<()> {
         let result = self.results.get(spot.index)?;
         let came = match &result.after {
@@ -91,7 +93,7 @@ impl Applied {
         undo(state, &spot.parts, spot.position, result.before.clone(), came.is_some()).then_some(())
     }
 
-    /// Does one change again, if the value that went is there.
+    /// Redoes one change if the old value is present.
     fn again(&self, state: &mut Value, spot: &Spot) -> Option<()> {
         let result = self.results.get(spot.index)?;
         if let Some(before) = &result.before
@@ -107,10 +109,10 @@ impl Applied {
         }
     }
 
-    /// What came at a spot: the value, with the parents that were made for it.
+    /// Returns the value added at a spot, including the parents created for it.
     fn came(&self, spot: &Spot, after: &Value) -> Option<Value> {
         let (op, below) = self.operations.get(spot.index)?.made_below(spot.parts.len())?;
-        // An element that was appended stands below the list its path names, so it is no new list.
+        // An appended element is below the list that its path names, so no list was created.
         let appended = matches!(spot.parts.last(), Some(Part::Index(_)));
         Some(nested(&below, if appended { Op::Set } else { op }, after.clone()))
     }
@@ -120,19 +122,19 @@ fn unfit(parts: &[Part]) -> Error {
     Error::invalid(format!("the record does not fit the state at `{}`", path_of(parts)))
 }
 
-/// The state after these, from the state before them.
+/// Returns the state after these blocks, from the state before them.
 ///
 /// # Errors
-/// They do not fit together.
+/// The blocks do not fit together.
 pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a Applied>) -> Result<Value> {
     applied.into_iter().try_for_each(|one| one.redo(&mut base))?;
     Ok(base)
 }
 
-/// Takes these back, the last one first.
+/// Undoes these blocks, last one first.
 ///
 /// # Errors
-/// They do not fit the state, which is left as it was.
+/// The blocks do not fit the state, which is left unchanged.
 pub fn rollback(state: &mut Value, applied: &[Applied]) -> Result<()> {
     for (at, one) in applied.iter().enumerate().rev() {
         if let Err(error) = one.undo(state) {
@@ -143,26 +145,26 @@ pub fn rollback(state: &mut Value, applied: &[Applied]) -> Result<()> {
     Ok(())
 }
 
-/// A point of a history.
+/// Point in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point<'a> {
-    /// Before everything.
+    /// Before the first update.
     Start,
-    /// Before the first update of a message: where its regeneration begins.
+    /// Before the first update of a message, where its regeneration begins.
     Before(&'a str),
     /// After the last update of a message.
     After(&'a str),
-    /// Now.
+    /// The present.
     End,
 }
 
-/// Why a point cannot be gone back to.
+/// Reason why a point cannot be restored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RollbackError {
-    /// No update of that message is known.
+    /// The message has no known update.
     Unknown,
-    /// It lies before the base: messages after it were deleted or have expired.
+    /// The point is before the base: messages after it were deleted or have expired.
     Gone,
     /// The records do not fit together.
     Unfit(Error),
@@ -186,37 +188,37 @@ impl From<Error> for RollbackError {
     }
 }
 
-/// The updates of a conversation, and the state they begin with.
+/// The updates of a conversation, with the state before them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// The state before the first update that can be taken back.
+    /// The state before the first update that can be undone.
     base: Value,
-    /// Updates before the base: still told, no longer taken back.
+    /// Number of updates before the base: still listed, but no longer undone.
     passed: usize,
-    /// Whether the base is another than the one it began with.
+    /// Set once the base differs from the initial one.
     moved: bool,
     applied: Vec<Applied>,
 }
 
 impl History {
-    /// An empty history.
+    /// Creates an empty history.
     #[must_use]
     pub fn new(base: Value) -> History {
         History { base, passed: 0, moved: false, applied: Vec::new() }
     }
 
-    /// Adds what was applied to its last state.
+    /// Adds a block applied to the latest state.
     pub fn push(&mut self, applied: Applied) {
         self.applied.push(applied);
     }
 
-    /// All updates that are known, in order.
+    /// Returns all known updates in order.
     #[must_use]
     pub fn applied(&self) -> &[Applied] {
         &self.applied
     }
 
-    /// The state at a point, folded from the base.
+    /// Returns the state at a point, folded from the base.
     ///
     /// # Errors
     /// The point is unknown or gone, or the records do not fit together.
@@ -225,10 +227,10 @@ impl History {
         Ok(fold(self.base.clone(), &self.applied[self.passed..end])?)
     }
 
-    /// Takes `state`, the present one, back to a point; the updates that were taken back, which are no longer in the history.
+    /// Restores `state`, the present one, to a point. Returns the undone updates, which leave the history.
     ///
     /// # Errors
-    /// The point is unknown or gone, or `state` is not the present one. Nothing has changed then.
+    /// The point is unknown or gone, or `state` is not the present one. Nothing is changed in that case.
     pub fn rollback(
         &mut self,
         state: &mut Value,
@@ -239,10 +241,10 @@ impl History {
         Ok(self.applied.split_off(end))
     }
 
-    /// What differs between two points.
+    /// Compares the states at two points.
     ///
     /// # Errors
-    /// As of [`History::state`].
+    /// As for [`History::state`].
     pub fn diff(
         &self,
         from: Point<'_>,
@@ -251,8 +253,8 @@ impl History {
         Ok(diff(&self.state(from)?, &self.state(to)?))
     }
 
-    /// Forgets a message: its updates leave the history, the present state stays, and what came before it can no longer be
-    /// gone back to. Whether it had any.
+    /// Removes the updates of a message from the history. The present state stays; states before its last
+    /// update can no longer be restored. Returns true if the message had updates.
     ///
     /// # Errors
     /// The records do not fit together.
@@ -271,7 +273,7 @@ impl History {
         Ok(true)
     }
 
-    /// How many updates come before a point.
+    /// Returns the number of updates before a point.
     fn place(&self, point: Point<'_>) -> std::result::Result<usize, RollbackError> {
         let reachable = |at: Option<usize>| match at {
             None => Err(RollbackError::Unknown),

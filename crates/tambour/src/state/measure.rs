@@ -1,21 +1,21 @@
-//! How large a value is, as far as the limits of the state ask.
+//! Size of a value, in the units of the state's limits.
 
 use serde_json::Value;
 
-/// The measure of a value with all that is in it. Counts and bytes add up over the parts of a tree.
+/// Size of a value including its contents. Counts and bytes add up over the parts of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Measure {
-    /// Values, the containers among them.
+    /// Number of values, containers included.
     pub(super) values: usize,
     /// Bytes of keys and strings.
     pub(super) bytes: usize,
-    /// Levels: 1 for a scalar.
+    /// Nesting levels; 1 for a scalar.
     pub(super) depth: usize,
     /// Elements of the longest list.
     pub(super) longest: usize,
 }
 
-/// Measures without recursion: what the caller gives may be of any depth.
+/// Measures a value without recursion, because a caller's value may have any depth.
 pub(super) fn measure(value: &Value) -> Measure {
     let mut measure = Measure::default();
     let mut open = vec![(value, 1)];

@@ -1,6 +1,7 @@
-//! The state of a conversation: a JSON tree, and the operations that change it (F-110 to F-117).
+//! State of a conversation: a JSON tree, and the operations that change it (F-110 to F-117).
 //!
-//! Operations apply one by one, in order; one that is refused changes nothing and says why, the others go on.
+//! Operations apply one by one, in order. A refused operation changes nothing and reports the reason; the
+//! others still apply.
 //!
 //! ```
 //! use serde_json::json;
@@ -14,7 +15,8 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! [`History`] keeps what was applied, by message: the present state is a fold of it, and every message can be gone back to.
+//! [`History`] records applied operations by message: the present state is a fold of the record, and the
+//! state at any message can be restored.
 
 mod command;
 mod diff;
@@ -45,30 +47,31 @@ use crate::limits::StateLimits;
 use crate::schema::Schema;
 use run::Run;
 
-/// How operations are applied.
+/// Options for applying operations.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions<'a> {
-    /// All of them or none (`filament.atomic`, F-113).
+    /// Applies all operations or none (`filament.atomic`, F-113).
     pub atomic: bool,
-    /// What the state must satisfy after each operation (F-115). What was wrong before an operation is not its fault.
-    /// Checking costs the whole state for each operation.
+    /// Schema that the state must satisfy after each operation (F-115). Faults that existed before an
+    /// operation do not count. Each check reads the entire state.
     pub schema: Option<&'a Schema>,
-    /// Sizes that no operation goes beyond.
+    /// Limits that no operation may exceed.
     pub limits: StateLimits,
-    /// Set from outside when nobody waits for it any more: what has not been applied then is refused.
+    /// Cancellation flag, set by the caller; operations not yet applied are then refused.
     pub stopped: Option<&'a AtomicBool>,
 }
 
-/// A state that a reply is read with: its operations are applied as they come, so that its events tell what came of them.
+/// State attached to the reading of a reply: operations are applied as they arrive, so that events include
+/// their results.
 #[derive(Clone, Debug, Default)]
 pub struct Attached {
     /// Id of the message, for the records.
     pub message: String,
     /// The state.
     pub state: Value,
-    /// What it must satisfy (F-115).
+    /// Schema that the state must satisfy (F-115).
     pub schema: Option<Schema>,
-    /// Sizes that no operation goes beyond.
+    /// Limits that no operation may exceed.
     pub limits: StateLimits,
 }
 
@@ -78,7 +81,7 @@ impl Attached {
         self.apply_unless(analysis, operations, atomic, None)
     }
 
-    /// The same, as long as `stopped` is not set.
+    /// As `apply`, but stops once `stopped` is set.
     pub fn apply_unless(
         &mut self,
         analysis: &str,
@@ -93,7 +96,7 @@ impl Attached {
     }
 }
 
-/// The operations of an event, as they were read.
+/// Returns the operations of an event, as they were read.
 #[must_use]
 pub fn of_event(update: &StateUpdate) -> Vec<Operation> {
     let read = |StateOperation { op, path, value, refused }: &StateOperation| {
@@ -109,7 +112,7 @@ pub fn of_event(update: &StateUpdate) -> Vec<Operation> {
     update.operations.iter().map(read).collect()
 }
 
-/// The event of an update; with results where it was applied.
+/// Builds the event of an update, with results if it was applied.
 #[must_use]
 pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpResult]>) -> StateUpdate {
     let operation = |operation: &Operation| StateOperation {
@@ -132,7 +135,8 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
     }
 }
 
-/// The operations that were refused, each with its index and reason: what the notice of F-113 is about. `None` if there are none.
+/// Lists the refused operations, each with index and reason, for the notice of F-113. Returns `None` if none
+/// was refused.
 #[must_use]
 pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option<String> {
     let refusals: Vec<(usize, Reason)> = match results {
@@ -152,40 +156,40 @@ pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option
     }
 }
 
-/// Refused operations that a notice names.
+/// Most refused operations that a notice lists.
 const REFUSED: usize = 16;
 
-/// What came of one operation.
+/// Result of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpResult {
-    /// Its index in the block.
+    /// Index of the operation in the block.
     pub index: usize,
-    /// Whether it was carried out.
+    /// Set if the operation was carried out.
     pub ok: bool,
-    /// The value that was there; of `POP` and `DELETE` the one that was taken out. Absent if there was none.
+    /// The previous value; for `POP` and `DELETE` the removed one. Absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub before: Option<Value>,
-    /// The value that is there now; of `PUSH` the new element.
+    /// The new value; for `PUSH` the new element.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub after: Option<Value>,
-    /// Why it was refused.
+    /// Reason of the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The same in words, with the place.
+    /// Message of the refusal, with the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Applies operations to a state; one result each, in order.
+/// Applies operations to a state. Returns one result per operation, in order.
 ///
-/// Costs what the operations and the values they touch cost, and one walk through the state to count it; taking a field or
-/// element out moves those behind it. The state is never copied.
+/// The cost is that of the operations and the values they touch, plus one walk through the state to measure
+/// it. Removing a field or an element moves those after it. The state is never copied.
 pub fn apply(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Vec<OpResult> {
     Run::of(state, operations, options).results
 }
 
-/// A field that is given, also if it is null.
+/// Deserializes a field that is present, even if it is null.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! Arithmetic of the state (F-113, F-114): exact in decimals, integers stay integers.
+//! Arithmetic of the state (F-113, F-114): exact decimals; integers stay integers.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,13 @@ use serde_json::Number;
 
 use super::operation::{Op, Reason, Refusal};
 
-/// Beyond this a double no longer holds every integer.
+/// Largest absolute value up to which a double holds every integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a place after `ADD`, `SUB`, `MUL` or `DIV`.
+/// Returns the value after `ADD`, `SUB`, `MUL` or `DIV`.
 ///
-/// The result is an integer if the place held one and it is exact; a decimal is the double next to the exact decimal result.
+/// The result is an integer if the old value was one and the result is exact; a decimal is the double closest
+/// to the exact decimal result.
 pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Number, Refusal> {
     if let (Some(a), Some(b)) = (integer(place), integer(operand)) {
         let result = match op {
@@ -28,13 +29,14 @@ pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Numb
     decimal(op, place, operand)
 }
 
-/// Whether a number is kept exactly: a whole number of 64 bits, or a decimal within the whole numbers that a double holds.
+/// Returns true if the number is kept exactly: an integer of 64 bits, or a decimal within the integers that a
+/// double holds.
 pub(super) fn is_in_range(number: &Number) -> bool {
     integer(number).is_some() || number.as_f64().is_some_and(|double| double.abs() <= EXACT)
 }
 
-/// A text of JSON whose numbers that no double holds are the largest one, which is refused by itself wherever it is used
-/// . A text without such numbers is as it was.
+/// Replaces numbers in a JSON text that no double can hold by the largest one, which is refused wherever it
+/// is used. A text without such numbers is returned unchanged.
 #[must_use]
 pub fn bounded(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
@@ -91,14 +93,14 @@ fn decimal(op: Op, place: &Number, operand: &Number) -> Result<Number, Refusal> 
         let message = "the result is too large for a number";
         return Err(Refusal::new(Reason::NumberNotFinite, message));
     };
-    // Integers that far out would be rounded without a word.
+    // Integers beyond the range would be rounded silently.
     if double.abs() > EXACT && exact(&number)? != result {
         return Err(too_large());
     }
     Ok(number)
 }
 
-/// An integer as JSON may hold it.
+/// Returns the integer that a JSON number holds.
 fn integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
@@ -110,7 +112,7 @@ fn number(value: i128) -> Option<Number> {
     }
 }
 
-/// The decimal that is written, not the binary one next to it.
+/// Returns the decimal as written, not the closest binary number.
 fn exact(number: &Number) -> Result<BigDecimal, Refusal> {
     number.to_string().parse().map_err(|_| too_large())
 }

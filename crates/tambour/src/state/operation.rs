@@ -14,11 +14,11 @@ use crate::finding::{Report, Rule, clip};
 use crate::schema::type_name;
 use crate::span::Place;
 
-/// What an operation does.
+/// Kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Op {
-    /// Overwrites the value, or makes it with its parents.
+    /// Overwrites the value, or creates it with its parents.
     Set,
     /// Adds to a number.
     Add,
@@ -28,22 +28,22 @@ pub enum Op {
     Mul,
     /// Divides a number.
     Div,
-    /// Appends to a list, or makes it.
+    /// Appends to a list, or creates it.
     Push,
-    /// Takes the last element off a list.
+    /// Removes the last element of a list.
     Pop,
-    /// Takes a field out of an object, or an element out of a list.
+    /// Removes a field of an object, or an element of a list.
     Delete,
 }
 
 /// All operations.
 pub const OPS: [Op; 8] = [Op::Set, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Push, Op::Pop, Op::Delete];
 
-/// Most characters of something a model wrote in a message.
+/// Most characters of a model's text shown in a message.
 const SHOWN: usize = 60;
 
 impl Op {
-    /// The name in upper case.
+    /// Returns the name in upper case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,75 +58,76 @@ impl Op {
         }
     }
 
-    /// The operation of that name, in any letter case.
+    /// Returns the operation of that name, ignoring case.
     #[must_use]
     pub fn named(name: &str) -> Option<Op> {
         OPS.into_iter().find(|op| op.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether it comes with a value.
+    /// Returns true if the operation takes a value.
     #[must_use]
     pub fn takes_value(self) -> bool {
         !matches!(self, Op::Pop | Op::Delete)
     }
 
-    /// Whether it calculates.
+    /// Returns true for an arithmetic operation.
     #[must_use]
     pub fn calculates(self) -> bool {
         matches!(self, Op::Add | Op::Sub | Op::Mul | Op::Div)
     }
 }
 
-/// Why an operation was not carried out (F-113, F-117). The words are public.
+/// Reason why an operation was not carried out (F-113, F-117). The names are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is no list of a name, a path and perhaps a value.
+    /// Not a list of a name, a path and optionally a value.
     OperationMalformed,
-    /// There is no operation of that name.
+    /// No operation has that name.
     OperationUnknown,
-    /// A value too few, or something too much.
+    /// A value is missing, or there are superfluous items.
     OperationArity,
-    /// The value, or what stands at the path, is of another type than it needs.
+    /// The value, or the value at the path, has the wrong type.
     OperationTypeMismatch,
-    /// The path is none.
+    /// The path is invalid.
     PathInvalid,
-    /// Nothing stands at the path.
+    /// There is no value at the path.
     PathMissing,
-    /// The path goes on below a value that has no parts.
+    /// The path continues below a scalar.
     PathThroughScalar,
     /// A key into a list, or an index into an object.
     PathMismatch,
     /// The list has no such element.
     IndexOutOfRange,
-    /// The list to take from is empty.
+    /// The list is empty.
     ListEmpty,
     /// A division by 0.
     DivisionByZero,
     /// The result is infinite.
     NumberNotFinite,
-    /// The result lies beyond the range in which numbers are exact.
+    /// The result is beyond the range in which numbers are exact.
     NumberOutOfRange,
-    /// The result breaks the schema of the state.
+    /// The result violates the schema of the state.
     SchemaViolation,
-    /// The result cannot be checked against the schema in bounded time, or the checks of the block have taken theirs.
+    /// The result cannot be checked against the schema in bounded time, or the block has used up its steps
+    /// for checks.
     SchemaTooComplex,
-    /// What was written is no JSON, and its value could be another one than was read.
+    /// The text was not valid JSON, so the value may not be the one meant.
     ValueGuessed,
-    /// A limit of the state.
+    /// A limit of the state is exceeded.
     LimitExceeded,
-    /// It would have been done, but another one of the same block was refused and all are done or none.
+    /// Another operation of an atomic block was refused.
     NotApplied,
 }
 
-/// A reason with its words.
+/// Refusal of an operation, with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The stable word.
+    /// Stable reason.
     pub reason: Reason,
-    /// What is wrong, with the place.
+    /// Description of the fault, with the place.
     pub message: String,
 }
 
@@ -136,30 +137,30 @@ impl Refusal {
     }
 }
 
-/// One operation. What could not be read is one too, with its refusal, so that it keeps its index.
+/// An operation. An unreadable one is kept with its refusal, so that indexes stay the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Operation {
-    /// The name in upper case; as it was written if there is none such.
+    /// The name in upper case, or as written if it is unknown.
     op: String,
-    /// The path as it was written; empty if there was none.
+    /// The path as written; empty if there was none.
     path: String,
-    /// The value; all of it if it was no operation.
+    /// The value; for an item that is no operation, the entire item.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Why it is not to be carried out, where that does not show in what is kept of it.
+    /// Reason of a refusal that is not visible in the other fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<Reason>,
     #[serde(skip)]
     read: std::result::Result<(Op, Path), Refusal>,
     #[serde(skip)]
     spelled: Option<String>,
-    /// What the state decides about it.
+    /// Way in which the state resolves the operation.
     #[serde(skip)]
     command: Option<Box<Command>>,
 }
 
-/// An operation as it is stored and sent.
+/// An operation as stored and sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -182,7 +183,7 @@ impl From<Written> for Operation {
 }
 
 impl Operation {
-    /// An operation from its parts.
+    /// Creates an operation from its parts.
     #[must_use]
     pub fn new(op: Op, path: Path, value: Option<Value>) -> Operation {
         let name = op.name().to_owned();
@@ -191,7 +192,7 @@ impl Operation {
         Operation { op: name, path: text, value, refused: None, read, spelled: None, command: None }
     }
 
-    /// The operations of a block: a JSON array of arrays `[op, path, value?]`.
+    /// Reads the operations of a block: a JSON array of arrays `[op, path, value?]`.
     ///
     /// ```
     /// use serde_json::json;
@@ -204,7 +205,7 @@ impl Operation {
     /// ```
     ///
     /// # Errors
-    /// No array. What is wrong with one operation is a refusal of that one.
+    /// The block is not an array. A fault in one operation becomes its refusal.
     pub fn list(block: &Value) -> Result<Vec<Operation>> {
         match block {
             Value::Array(items) => Ok(items.iter().map(Operation::from_value).collect()),
@@ -212,12 +213,12 @@ impl Operation {
         }
     }
 
-    /// One operation, `[op, path, value?]`.
+    /// Reads one operation, `[op, path, value?]`.
     #[must_use]
     pub fn from_value(item: &Value) -> Operation {
         match item.as_array().map(Vec::as_slice) {
             Some([Value::String(op), Value::String(path), rest @ ..]) => {
-                // Of several values none is meant more than the others.
+                // The intended one of several values is unknown.
                 let most = usize::from(Op::named(op).is_some_and(Op::takes_value));
                 let value = match rest {
                     [_, _, ..] if Op::named(op).is_none() => Some(Value::Array(rest.to_vec())),
@@ -230,7 +231,8 @@ impl Operation {
         }
     }
 
-    /// An operation as it is stored and sent: with the name, path and value that [`Operation::op`] and the others give.
+    /// Restores an operation from its stored name, path and value, as returned by [`Operation::op`] and the
+    /// other getters.
     #[must_use]
     pub fn stored(op: String, path: String, value: Option<Value>) -> Operation {
         Operation::read(op, path, value)
@@ -268,8 +270,9 @@ impl Operation {
         Operation { op: op.name().to_owned(), path, value, refused: None, read, spelled, command: None }
     }
 
-    /// The operation, refused for a reason that lies in how it was written. Its value, which may not be the one that was
-    /// meant, is left out, so that nobody carries it out. One that is refused already keeps its reason, but for the type of that value.
+    /// Refuses the operation for a reason that lies in how it was written. Its value, which may not be the
+    /// one meant, is dropped so that no one uses it. An earlier refusal is kept, unless it is about the type
+    /// of that value.
     #[must_use]
     pub fn refuse(mut self, reason: Reason, message: impl Into<String>) -> Operation {
         let mismatch = |refusal: &Refusal| refusal.reason == Reason::OperationTypeMismatch;
@@ -281,70 +284,71 @@ impl Operation {
         self
     }
 
-    /// The operation, refused as it stands.
+    /// Refuses the operation and keeps its value.
     pub(super) fn refuse_for(mut self, reason: Reason, message: impl Into<String>) -> Operation {
         self.read = Err(Refusal::new(reason, message));
         self
     }
 
-    /// The operation, about which the state decides when it is applied. Where none is attached it is what it is here.
+    /// Lets the state resolve the operation with `command` when it is applied. Without a state, the operation
+    /// stays as it is.
     #[must_use]
     pub fn settled_by(self, command: Command) -> Operation {
         Operation { command: Some(Box::new(command)), ..self }
     }
 
-    /// What the state decides about it.
+    /// Returns the command that resolves the operation.
     #[must_use]
     pub fn command(&self) -> Option<&Command> {
         self.command.as_deref()
     }
 
-    /// The same, about which nothing decides any more.
+    /// Removes the command.
     pub(super) fn settled(self) -> Operation {
         Operation { command: None, ..self }
     }
 
-    /// Why nobody may carry it out with its value.
+    /// Returns the reason why the value must not be used.
     pub(super) fn refused(&self) -> Option<Reason> {
         let range = |refusal: &&Refusal| refusal.reason == Reason::NumberOutOfRange;
         self.refused.or_else(|| self.refusal().filter(range).map(|refusal| refusal.reason))
     }
 
-    /// The name in upper case; as it was written if there is no such operation, empty if there was no name.
+    /// Returns the name in upper case, or as written if it is unknown; empty if there was none.
     #[must_use]
     pub fn op(&self) -> &str {
         &self.op
     }
 
-    /// The path as it was written.
+    /// Returns the path as written.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The value; of something that is no operation, all of it.
+    /// Returns the value; for an item that is no operation, the entire item.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
     }
 
-    /// Why it can never be carried out, whatever the state.
+    /// Returns the refusal of an operation that cannot be carried out on any state.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         self.read.as_ref().err()
     }
 
-    /// Compares the effect with that of another one.
+    /// Returns true if both operations have the same effect.
     pub(crate) fn is_same(&self, other: &Operation) -> bool {
         (&self.op, &self.path, &self.value) == (&other.op, &other.path, &other.value)
     }
 
-    /// What it does and where, if it could be read.
+    /// Returns the kind and path if the operation is readable.
     pub(super) fn parts(&self) -> std::result::Result<(Op, &Path), Refusal> {
         self.read.as_ref().map(|(op, path)| (*op, path)).map_err(Refusal::clone)
     }
 
-    /// What it does, and the keys of its path behind the first `len` steps, if those are keys.
+    /// Returns the kind, and the keys of the path after the first `len` steps if those are all keys.
     pub(super) fn made_below(&self, len: usize) -> Option<(Op, Vec<String>)> {
         let (op, path) = self.read.as_ref().ok()?;
         let keys = path.steps().get(len..).unwrap_or_default().iter().map(|step| match step {
@@ -354,8 +358,8 @@ impl Operation {
         Some((*op, keys.collect::<Option<_>>()?))
     }
 
-    /// What is wrong with how it is written, for a finding on the bytes where it stands. A value that was guessed is told by
-    /// the reader that guessed it.
+    /// Builds the finding on how the operation is written. A guessed value is reported by the reader that
+    /// guessed it.
     #[must_use]
     pub fn report(&self, place: Place, end: usize) -> Option<Report> {
         if let Some(refusal) = self.refusal() {
@@ -387,7 +391,7 @@ impl Operation {
     }
 }
 
-/// Whether `op` has a value where it needs one, and of its type.
+/// Checks that `op` has a value exactly if it takes one, and of the proper type.
 fn fits(op: Op, value: Option<&Value>) -> std::result::Result<(), Refusal> {
     match value {
         Some(value) if op.calculates() && !value.is_number() => {
@@ -410,7 +414,8 @@ fn fits(op: Op, value: Option<&Value>) -> std::result::Result<(), Refusal> {
     }
 }
 
-/// The first number of a value that is not kept exactly. Without recursion: what the caller gives may be of any depth.
+/// Returns the first number in the value that is not kept exactly. Avoids recursion, because a caller's value
+/// may have any depth.
 fn beyond_range(value: &Value) -> Option<&Number> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -424,7 +429,7 @@ fn beyond_range(value: &Value) -> Option<&Number> {
     None
 }
 
-/// Something a model wrote, for a message.
+/// Formats a model's text for a message.
 fn shown(text: &str) -> String {
     format!("`{}`", clip(text, SHOWN))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where an operation acts: keys and indexes from the root on, at least one.
+/// Target of an operation: keys and indexes from the root, at least one.
 ///
 /// ```
 /// use tambour::state::Path;
@@ -17,40 +17,40 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Path(Vec<Step>);
 
-/// One step of a path.
+/// Step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
     /// A key of an object.
     Key(String),
-    /// An element of a list, from 0; below 0 from its end.
+    /// An element of a list, counted from 0, or from the end if negative.
     Index(i64),
-    /// A token of a JSON Pointer: a key of an object or, all digits, an element of a list.
+    /// A token of a JSON Pointer: a key of an object, or an element of a list if it is all digits.
     Token(String),
 }
 
-/// Why a text is no path.
+/// Error for a text that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathError {
-    /// Byte offset into the text.
+    /// Byte offset in the text.
     pub at: usize,
-    /// What is wrong there, and what was expected.
+    /// Fault at the offset, and what was expected.
     pub message: String,
 }
 
 impl Path {
-    /// A path of these steps; `None` if there is none, or a key is empty.
+    /// Creates a path; returns `None` if `steps` is empty or has an empty key.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Option<Path> {
         let empty = |step: &Step| matches!(step, Step::Key(key) | Step::Token(key) if key.is_empty());
         (!steps.is_empty() && !steps.iter().any(empty)).then_some(Path(steps))
     }
 
-    /// A path from a JSON Pointer (RFC 6901, F-141): `/items/0/a~1b`. Keys keep their dots.
+    /// Parses a JSON Pointer (RFC 6901, F-141): `/items/0/a~1b`. Keys keep their dots.
     ///
     /// # Errors
-    /// It does not begin with `/`, a key is empty, or behind a `~` stands neither 0 nor 1.
+    /// The text does not begin with `/`, a key is empty, or a `~` is not followed by 0 or 1.
     pub fn from_pointer(text: &str) -> Result<Path, PathError> {
         let Some(tokens) = text.strip_prefix('/') else {
             return Err(PathError::new(0, "a JSON Pointer begins with `/`"));
@@ -67,14 +67,14 @@ impl Path {
         Ok(Path(steps))
     }
 
-    /// The steps, from the root on.
+    /// Returns the steps from the root.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
 }
 
-/// A token of a pointer that stands at `at`, as it is meant.
+/// Unescapes a token of a pointer; `at` is its offset in the pointer.
 fn unescaped(token: &str, at: usize) -> Result<String, PathError> {
     let mut key = String::with_capacity(token.len());
     let mut rest = token;
@@ -98,7 +98,8 @@ impl FromStr for Path {
     type Err = PathError;
 
     /// # Errors
-    /// Empty, an empty key, an open bracket, or something else between brackets than a number or a JSON string (F-117).
+    /// The text is empty, has an empty key or an open bracket, or has something other than a number or a JSON
+    /// string in brackets (F-117).
     fn from_str(text: &str) -> Result<Path, PathError> {
         let mut steps = Vec::new();
         let mut at = 0;
@@ -121,7 +122,7 @@ impl FromStr for Path {
     }
 }
 
-/// A key without quotes; returns where it ends.
+/// Parses a key without quotes; returns the offset after it.
 fn key(text: &str, at: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
     let rest = &text[at..];
     let len = rest.find(['.', '[', ']']).unwrap_or(rest.len());
@@ -136,7 +137,7 @@ fn key(text: &str, at: usize, steps: &mut Vec<Step>) -> Result<usize, PathError>
     Ok(at + len)
 }
 
-/// An index or a quoted key in brackets; returns where it ends.
+/// Parses an index or a quoted key in brackets; returns the offset after it.
 fn bracket(text: &str, open: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
     let at = open + 1;
     let rest = &text[at..];
@@ -149,7 +150,7 @@ fn bracket(text: &str, open: usize, steps: &mut Vec<Step>) -> Result<usize, Path
     }
 }
 
-/// A key in quotes, a JSON string; with its length.
+/// Parses a quoted key, which is a JSON string; returns it with its length.
 fn quoted(rest: &str, at: usize) -> Result<(Step, usize), PathError> {
     let mut escaped = false;
     let end = rest.bytes().skip(1).position(|byte| {
@@ -169,7 +170,7 @@ fn quoted(rest: &str, at: usize) -> Result<(Step, usize), PathError> {
     }
 }
 
-/// An index, with its length.
+/// Parses an index; returns it with its length.
 fn index(rest: &str, at: usize, open: usize) -> Result<(Step, usize), PathError> {
     let Some(len) = rest.find(']') else { return Err(PathError::new(open, "the bracket is not closed")) };
     let digits = rest[..len].strip_prefix('-').unwrap_or(&rest[..len]);
@@ -183,13 +184,13 @@ fn index(rest: &str, at: usize, open: usize) -> Result<(Step, usize), PathError>
     }
 }
 
-/// Whether a token of a pointer is an index as RFC 6901 writes them.
+/// Parses a pointer token as an index of RFC 6901.
 pub(super) fn token_index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
     if digits { token.parse().ok() } else { None }
 }
 
-/// Writes a key as a path has it.
+/// Writes a key in path notation.
 pub(super) fn write_key(key: &str, first: bool, out: &mut impl fmt::Write) -> fmt::Result {
     if key.trim().is_empty() || key.contains(['.', '[', ']']) {
         return write!(out, "[{}]", serde_json::Value::from(key));

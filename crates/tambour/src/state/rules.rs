@@ -1,4 +1,4 @@
-//! The rules of operations as a model writes them. Examples are lists of operations.
+//! Rules of operations as a model writes them. Examples are lists of operations.
 
 use crate::finding::rules;
 

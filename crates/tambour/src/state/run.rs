@@ -1,4 +1,4 @@
-//! Applying a block of operations: each changes the state at once, and leaves what takes it back.
+//! Applies a block of operations. Each changes the state at once and records the data to undo it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,19 +15,20 @@ use crate::limits::StateLimits;
 use crate::schema::{Mismatch, Schema, type_name};
 use crate::texts::counted;
 
-/// Most places that break a schema which are told apart.
+/// Most schema violations that are distinguished.
 const MISMATCHES: usize = 256;
 
-/// Steps of all checks of a block against the schema: each operation is checked, and each check looks at the whole state.
+/// Step budget of all schema checks of a block: each operation is checked, and each check reads the entire
+/// state.
 const CHECKS: u64 = 16_000_000;
 
-/// A block under way.
+/// A block being applied.
 pub(super) struct Run<'a> {
     state: &'a mut Value,
     limits: &'a StateLimits,
-    /// Values and bytes of the state now.
+    /// Current values and bytes of the state.
     size: Size,
-    /// Steps that are left for checks against the schema.
+    /// Steps left for schema checks.
     checks: u64,
     stopped: Option<&'a AtomicBool>,
 }
@@ -38,17 +39,17 @@ struct Size {
     bytes: usize,
 }
 
-/// What came of a block.
+/// Result of a block.
 pub(super) struct Ran {
-    /// The operations that were carried out, where the state decided about some.
+    /// The resolved operations, if the state resolved any.
     pub(super) operations: Option<Vec<Operation>>,
-    /// What came of each.
+    /// Result of each operation.
     pub(super) results: Vec<OpResult>,
-    /// Where the state changed, in order.
+    /// Places where the state changed, in order.
     pub(super) spots: Vec<Spot>,
 }
 
-/// What an operation did.
+/// Change made by one operation.
 struct Change {
     parts: Vec<Part>,
     position: Option<usize>,
@@ -57,7 +58,7 @@ struct Change {
 }
 
 impl Run<'_> {
-    /// Applies a block; the results, and where the state changed, in order.
+    /// Applies a block and returns its results and the changed places, in order.
     pub(super) fn of(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Ran {
         let Measure { values, bytes, .. } = measure(state);
         let mut checks = CHECKS;
@@ -69,7 +70,7 @@ impl Run<'_> {
         let mut room = options.limits.bytes;
         for (at, written) in operations.iter().enumerate() {
             let command = written.command().map(|command| {
-                // One more than may be carried out, which says so.
+                // One operation more than the limit allows, so that the excess is reported.
                 let most = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
                 settle(run.state, written, command, most, &mut room)
             });
@@ -128,11 +129,11 @@ impl Run<'_> {
         let change = self.change(op, path, operation.value())?;
         if let (Some(schema), Some(before)) = (schema, broken.as_mut()) {
             let now = schema.check_within(self.state, MISMATCHES, &mut self.checks);
-            // An element that moved down takes its fault along.
+            // The fault of an element that has moved down is not new.
             let count =
                 |list: &[Mismatch], one: &Mismatch| list.iter().filter(|m| m.message == one.message).count();
             let new = now.iter().find(|one| !before.contains(one) && count(&now, one) > count(before, one));
-            // What was wrong before is not its fault; but where nothing can be checked nothing is done.
+            // Earlier faults do not count, but if a check is impossible the operation is refused.
             let cut = now.iter().find(|one| one.too_complex);
             if let Some(Mismatch { pointer, message, too_complex, .. }) = cut.or(new) {
                 let refusal = if *too_complex {
@@ -166,7 +167,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a value with its missing parents. They are new, so the outermost one is what came.
+    /// Creates a value with its missing parents. The change is the outermost new one.
     fn create(
         &mut self,
         op: Op,
@@ -265,7 +266,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The measure of a value that is to stand `lists` levels below a path.
+    /// Measures a value that will be `lists` levels below a path.
     fn measured(&self, value: &Value, path: &Path, lists: usize) -> Result<Measure, Refusal> {
         let found = measure(value);
         let StateLimits { value: bytes, depth, list, .. } = *self.limits;
@@ -281,7 +282,7 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Counts what comes in place of `old`. A state that is too large already may shrink.
+    /// Updates the size for a value that replaces `old`. A state already beyond the limits may shrink.
     fn grow(&mut self, old: Option<Measure>, values: usize, bytes: usize) -> Result<(), Refusal> {
         let old = old.unwrap_or_default();
         let size = Size {
@@ -307,7 +308,7 @@ impl Run<'_> {
         self.size.bytes = self.size.bytes.saturating_sub(gone.bytes + key);
     }
 
-    /// Takes everything back, since the last result is a refusal and all are applied or none.
+    /// Undoes all operations, because the last result is a refusal and the block is atomic.
     fn withdraw(&mut self, operations: &[Operation], results: &mut Vec<OpResult>, spots: &[Spot]) {
         let last = results.len() - 1;
         for spot in spots.iter().rev() {
@@ -327,7 +328,7 @@ impl Run<'_> {
     }
 }
 
-/// Takes a change back; whether it could be. `came`: whether there was a value after it.
+/// Undoes a change and returns true on success. `came` is set if there was a value after the change.
 pub(super) fn undo(
     state: &mut Value,
     parts: &[Part],
@@ -342,7 +343,7 @@ pub(super) fn undo(
     }
 }
 
-/// A value below keys that are new.
+/// Wraps a value in new parents with these keys.
 pub(super) fn nested(below: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     below.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))

@@ -1,4 +1,4 @@
-//! Places of the state tree that are known to be there, and the steps of a path that lead to them.
+//! Resolves paths to places of the state tree, and reads or changes the values there.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::path::{Path, Step, token_index, write_key, write_steps};
 use crate::finding::clip;
 use crate::schema::type_name;
 
-/// A key of an object or an index into a list, from 0.
+/// Key of an object, or index into a list counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Part {
@@ -20,33 +20,33 @@ pub enum Part {
     Index(usize),
 }
 
-/// Where an operation changed the state: the outermost value that came, went or was replaced.
+/// Place where an operation changed the state: the outermost value that was added, removed or replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Spot {
     /// Index of the operation.
     pub index: usize,
-    /// The way there from the root.
+    /// Path from the root.
     pub parts: Vec<Part>,
-    /// Which field of its object it was, from 0, if it is gone.
+    /// Position of a removed field in its object, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
 
-/// How far a path leads.
+/// Result of following a path.
 pub(super) struct Way {
-    /// The parts that are there, and the key that is not.
+    /// The existing parts, and the first missing key.
     pub(super) parts: Vec<Part>,
-    /// Keys below that, which are not there either.
+    /// Further missing keys below that one.
     pub(super) below: Vec<String>,
-    /// Whether something stands at its end.
+    /// Set if there is a value at the end of the path.
     pub(super) found: bool,
 }
 
 /// Most characters of a path in a message.
 const SHOWN: usize = 120;
 
-/// Follows a path. A key that an object does not have is no fault, nor are keys behind it.
+/// Follows a path. A missing key of an object is not a fault, nor are keys after it.
 pub(super) fn follow(state: &Value, path: &Path) -> Result<Way, Refusal> {
     let steps = path.steps();
     let mut parts = Vec::with_capacity(steps.len());
@@ -106,7 +106,7 @@ fn element<'a>(
     Ok(item)
 }
 
-/// A path whose step `at` is a key that is not there.
+/// Handles a path whose step `at` is a missing key.
 fn missing(parts: Vec<Part>, steps: &[Step], at: usize) -> Result<Way, Refusal> {
     let keys = steps[at + 1..].iter().map(|step| match step {
         Step::Token(token) if token_index(token).is_some() => None,
@@ -115,28 +115,28 @@ fn missing(parts: Vec<Part>, steps: &[Step], at: usize) -> Result<Way, Refusal> 
     });
     match keys.collect() {
         Some(below) => Ok(Way { parts, below, found: false }),
-        // A list is made by PUSH alone.
+        // A list can only be created by PUSH.
         None => Err(absent(&steps[..=at])),
     }
 }
 
-/// The refusal for a path that leads nowhere.
+/// Builds the refusal for a path without a value.
 pub(super) fn absent(steps: &[Step]) -> Refusal {
     Refusal::new(Reason::PathMissing, format!("there is nothing at {}", shown(steps)))
 }
 
-/// A path for a message.
+/// Formats a path for a message.
 pub(super) fn shown(steps: &[Step]) -> String {
     if steps.is_empty() {
         return "the state".to_owned();
     }
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` never fails.
     let _ = write_steps(steps, &mut text);
     format!("`{}`", clip(&text, SHOWN))
 }
 
-/// The path to parts, as a model would write it.
+/// Formats parts as a path in a model's notation.
 pub(super) fn path_of(parts: &[Part]) -> String {
     let mut text = String::new();
     for (at, part) in parts.iter().enumerate() {
@@ -148,7 +148,7 @@ pub(super) fn path_of(parts: &[Part]) -> String {
     text
 }
 
-/// The value at parts.
+/// Returns the value at `parts`.
 pub(super) fn at<'a>(state: &'a mut Value, parts: &[Part]) -> Option<&'a mut Value> {
     parts.iter().try_fold(state, |node, part| match part {
         Part::Key(key) => node.as_object_mut()?.get_mut(key),
@@ -156,12 +156,12 @@ pub(super) fn at<'a>(state: &'a mut Value, parts: &[Part]) -> Option<&'a mut Val
     })
 }
 
-/// Takes the value at parts out; with its place among the fields if it was one.
+/// Removes the value at `parts`; returns it with its position if it was a field.
 pub(super) fn take(state: &mut Value, parts: &[Part]) -> Option<(Value, Option<usize>)> {
     let (last, parent) = parts.split_last()?;
     match (at(state, parent)?, last) {
         (Value::Object(fields), Part::Key(key)) => {
-            // The last one is the one an undoing takes out.
+            // Undo removes the last field, which this finds without a search.
             let last = fields.keys().next_back().is_some_and(|last| last == key);
             let position = if last { fields.len() - 1 } else { fields.keys().position(|one| one == key)? };
             Some((fields.shift_remove(key)?, Some(position)))
@@ -173,8 +173,8 @@ pub(super) fn take(state: &mut Value, parts: &[Part]) -> Option<(Value, Option<u
     }
 }
 
-/// Puts a value where none is: a new field at `position` or the end, or an element before the one at its index. Gives it
-/// back if it does not fit there.
+/// Inserts a value where there is none: a field at `position` or the end, or an element before the one at its
+/// index. Returns the value if it does not fit there.
 pub(super) fn insert(
     state: &mut Value,
     parts: &[Part],

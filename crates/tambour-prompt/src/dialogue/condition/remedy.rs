@@ -1,8 +1,8 @@
-//! Remedies for conditions that are written as in other languages.
+//! Remedies for conditions written in the syntax of other languages.
 
 use tambour::texts::{Language, bilingual};
 
-/// Signs of other languages, longer ones first, with those of expressions.
+/// Operators of other languages and full-width signs, longer ones first, with their replacements.
 const SIGNS: [(&str, &str); 24] = [
     ("===", "=="),
     ("!==", "!="),
@@ -30,7 +30,7 @@ const SIGNS: [(&str, &str); 24] = [
     ("&", "and"),
 ];
 
-/// Words of other languages, with those of expressions.
+/// Words of other languages, with their replacements.
 const WORDS: [(&str, &str); 15] = [
     ("AND", "and"),
     ("OR", "or"),
@@ -49,7 +49,7 @@ const WORDS: [(&str, &str); 15] = [
     ("FALSE", "false"),
 ];
 
-/// Names that mean `none` and the like elsewhere.
+/// Returns the replacement for a name that stands for `none` or an operator elsewhere.
 pub(super) fn of_name(name: &str) -> Option<&'static str> {
     match name {
         "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),
@@ -57,7 +57,7 @@ pub(super) fn of_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Remedies for a condition that cannot be read, each once.
+/// Returns remedies for an invalid condition, without duplicates.
 pub(super) fn of(condition: &str, language: Language) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |text: String| {
@@ -72,7 +72,7 @@ pub(super) fn of(condition: &str, language: Language) -> Vec<String> {
     while let Some(c) = condition[at..].chars().next() {
         let rest = &condition[at..];
         if matches!(c, '\'' | '"') {
-            // A text between quotes.
+            // A string literal.
             let end = rest[1..].find(c).map_or(rest.len(), |end| end + 2);
             at += end;
             continue;

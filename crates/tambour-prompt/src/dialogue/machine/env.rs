@@ -1,4 +1,4 @@
-//! What a dialogue is given.
+//! Environment of a dialogue.
 
 use super::super::hooks::Hooks;
 use crate::script::Script;
@@ -6,27 +6,27 @@ use crate::template::{Files, Template};
 use tambour::error::Result;
 use tambour::texts::Texts;
 
-/// What a dialogue is given beside its state.
+/// Environment of a dialogue, passed to every call.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// The script it began with.
+    /// Script that the dialogue began with.
     pub script: &'a Script,
     /// Templates by id.
     pub templates: &'a dyn Templates,
-    /// The time, in milliseconds since 1970 in UTC.
+    /// Current time in milliseconds since 1970 (UTC).
     pub now: i64,
     /// Settings.
     pub settings: &'a Settings,
-    /// What is plugged in; `&()` for nothing.
+    /// Hooks; `&()` for none.
     pub hooks: &'a dyn Hooks,
 }
 
-/// Where templates come from.
+/// Source of templates.
 pub trait Templates {
-    /// The template of this id.
+    /// Returns the template with this id.
     ///
     /// # Errors
-    /// There is none (S-022).
+    /// There is no such template (S-022).
     fn template(&self, id: &str) -> Result<Template>;
 }
 
@@ -36,19 +36,19 @@ impl Templates for Files {
     }
 }
 
-/// How dialogues are run.
+/// Settings of dialogues.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Default texts, and with them the language of templates.
+    /// Default texts, which also select the language of templates.
     pub texts: Texts,
-    /// Messages of the history that a prompt has (S-032).
+    /// Number of history messages in a prompt (S-032).
     pub history: usize,
-    /// How often an unreadable reply is asked for again (S-054, R-66).
+    /// Most re-asks for an unreadable reply (S-054, R-66).
     pub max_reasks: u32,
     /// Sampling temperature (S-050).
     pub temperature: f64,
-    /// Most tokens of a reply (S-050).
+    /// Token limit of a reply (S-050).
     pub max_tokens: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The beginning of a dialogue at another place than the first.
+//! Starts a dialogue at a given place of the script.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,13 @@ use crate::script::{Script, Session};
 use tambour::error::{Error, Result};
 
 impl Dialogue {
-    /// Begins a session at one of its steps or actions. `place` is its path in the script, such as
-    /// `sessions[0].phases[1].steps[0]`; the session is the one of that name, or the one of the place. `variables` are values that
-    /// the caller knows; they go before those that session, phase and step declare.
+    /// Begins a session at one of its steps or actions. `place` is a path in the script, such as
+    /// `sessions[0].phases[1].steps[0]`; `session` is the name of the session, by default that of the place.
+    /// `variables` are values from the caller; they take precedence over those that session, phase and step
+    /// declare.
     ///
     /// # Errors
-    /// No session has that name, or nothing that can be carried out stands at the place.
+    /// No session has that name, or there is no action at the place.
     pub fn start_at(
         script: &Script,
         session: Option<&str>,
@@ -44,7 +45,7 @@ impl Dialogue {
     }
 }
 
-/// Indexes of phase, step and action of the first action at or below a path.
+/// Returns the indexes of phase, step and action of the first action at or below a path.
 fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
     let fits =
         |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -56,7 +57,7 @@ fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
     })
 }
 
-/// The path of the step of an action.
+/// Returns the path of an action's step.
 fn parent(path: &str) -> &str {
     path.rsplit_once('.').map_or(path, |(step, _)| step)
 }

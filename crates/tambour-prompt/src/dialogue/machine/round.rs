@@ -1,4 +1,4 @@
-//! What comes of the answer of a round.
+//! Effects of the answer of a round.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use tambour::texts::Language;
 use tambour::texts::counted;
 
 impl Dialogue {
-    /// A round of `ai_say` was answered.
+    /// Handles the answer of a round of `ai_say`.
     pub(super) fn said(&mut self, say: &Say, answer: &exit::Answer, message: &str, env: &Env<'_>) -> Replied {
         let Some(running) = &mut self.running else { return Replied::default() };
         running.round += 1;
@@ -34,7 +34,7 @@ impl Dialogue {
         Replied { exit_decision: Some(decision), assessment, ..Replied::default() }
     }
 
-    /// A round of `ai_ask` was answered.
+    /// Handles the answer of a round of `ai_ask`.
     pub(super) fn asked(
         &mut self,
         ask: &Ask,
@@ -47,7 +47,7 @@ impl Dialogue {
         running.round += 1;
         running.spoken = true;
         let last = running.round >= ask.max_rounds;
-        // Who has not said a word has answered nothing: the model made it up.
+        // If the user has not said anything, the model made the value up.
         let value = value.filter(|_| self.history.iter().any(|said| said.role == USER));
         self.say(ASSISTANT, message);
         self.answered(Some(message), action, None);
@@ -74,7 +74,7 @@ impl Dialogue {
         came
     }
 
-    /// Notes what the turn was about.
+    /// Records the message and metadata of the turn.
     pub(super) fn answered(
         &mut self,
         message: Option<&str>,
@@ -86,7 +86,7 @@ impl Dialogue {
             ActionKind::Ask(ask) => Some(ask.max_rounds),
             ActionKind::Think(_) | ActionKind::Client(_) => None,
         };
-        // What says nothing does not hide what was said before it in the same turn.
+        // A silent action does not hide the message of an earlier one in the same turn.
         if self.turn.spoken {
             return;
         }

@@ -1,4 +1,4 @@
-//! From one action of the script to the next: which is due, and how it begins.
+//! Finds the next action of the script and begins it.
 
 use serde_json::Map;
 
@@ -15,20 +15,20 @@ use tambour::event::{Extension, Request};
 use tambour::texts::{Language, bilingual};
 
 impl Dialogue {
-    /// The action at the place, if there is one.
+    /// Returns the action at the current place, if there is one.
     pub(super) fn action<'s>(&self, script: &'s Script) -> Option<&'s Action> {
         let session = script.sessions.get(self.session)?;
         session.phases.get(self.at.phase)?.steps.get(self.at.step)?.actions.get(self.at.action)
     }
 
-    /// Goes to the next action and begins it; `false` when it waits for the user first, or there is none.
+    /// Finds the next action and begins it; `false` if the user has to speak first, or there is no action.
     pub(super) fn begin(&mut self, env: &Env<'_>) -> bool {
         let Some(action) = self.seek(env) else {
             self.over = Some(Over::Completed);
             return false;
         };
         let speaks = matches!(action.kind, ActionKind::Say(_) | ActionKind::Ask(_));
-        // One message in a turn. What says nothing may follow it, unless the user is to have a word first.
+        // A turn has one message. Silent actions may follow it, unless the user has to speak first.
         if !self.turn.open || (self.turn.spoken && (speaks || !self.turn.continues)) {
             return false;
         }
@@ -43,7 +43,7 @@ impl Dialogue {
         true
     }
 
-    /// The model is to answer the next round.
+    /// Requests the model's answer to the next round.
     pub(super) fn ask_model(&mut self, env: &Env<'_>) {
         if let Some(action) = self.action(env.script) {
             let variables = self.scopes.visible();
@@ -53,7 +53,8 @@ impl Dialogue {
         self.wait_for(Stage::Model { attempt: 0, because: None });
     }
 
-    /// The next action whose condition holds, from the place on; the variables of its phase and step are there then.
+    /// Finds the next action whose condition holds, from the current place; initializes the variables of
+    /// phases and steps on entry.
     pub(super) fn seek<'s>(&mut self, env: &Env<'s>) -> Option<&'s Action> {
         let session = env.script.sessions.get(self.session)?;
         while let Some(phase) = session.phases.get(self.at.phase) {
@@ -78,7 +79,7 @@ impl Dialogue {
         None
     }
 
-    /// Whether the condition of an action holds; what is wrong with it is a notice.
+    /// Evaluates the condition of an action; an error becomes a notice.
     pub(super) fn holds(&mut self, action: &Action, language: Language) -> bool {
         let Some(condition) = &action.condition else { return true };
         condition::holds(condition, &self.scopes.visible(), language).unwrap_or_else(|why| {
@@ -95,7 +96,7 @@ impl Dialogue {
         })
     }
 
-    /// The event of an action that the client does.
+    /// Builds the event of an action that the client carries out.
     pub(super) fn request(&mut self, call_id: String, env: &Env<'_>) -> Option<Extension> {
         let action = self.action(env.script)?;
         let ActionKind::Client(ClientAction { kind, fields, .. }) = &action.kind else { return None };
@@ -108,7 +109,7 @@ impl Dialogue {
             max_rounds: None,
         };
         let mut system = system_values(&variables, &round);
-        // There is no round and no prompt: only what is known of the two who talk.
+        // There is no round and no prompt, so only the values about the two speakers are kept.
         system.retain(|name, _| ["time", "who", "user"].contains(&name.as_str()));
         let fields = fields.iter().filter(|(name, _)| *name != "call_id");
         let fields = fields.map(|(name, value)| (name.clone(), filled(value, &variables, &system))).collect();

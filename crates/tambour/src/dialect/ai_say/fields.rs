@@ -1,4 +1,4 @@
-//! The fields of an answer: what is missing or wrong counts as what never ends an action early (S-055).
+//! Fields of an answer. A missing or wrong field gets the default that never ends an action early (S-055).
 
 use std::collections::HashSet;
 
@@ -18,56 +18,58 @@ use crate::span::Place;
 /// Other names of `response`.
 pub(super) const RESPONSES: [&str; 4] = ["message", "reply", "content", "text"];
 
-/// Fields of the answer and of its assessment.
+/// Fields of the answer, and of its assessment.
 pub(super) const TOP: [&str; 4] = ["assessment", "response", "should_exit", "exit_reason"];
 pub(super) const ASSESSMENT: [&str; 4] =
     ["understanding_level", "has_questions", "expressed_understanding", "reasoning"];
 
-/// An answer object as it was read, without the text of `response`.
+/// A parsed answer object, without the text of `response`.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) value: Map<String, Value>,
-    /// Where it stands, and its fields.
+    /// Places of the object and of its fields.
     pub(super) stands: Stands,
-    /// Texts of `response` that are placeholders.
+    /// Places of texts in `response` that are placeholders.
     pub(super) placeholders: Vec<Place>,
-    /// Whether its end is ours.
+    /// Set if the reader added the object's end.
     pub(super) cut: bool,
-    /// Whether a `</think>` came after it.
+    /// Set if a `</think>` came after the object.
     pub(super) thought: bool,
-    /// Whether it did if another answer follows: a mark that closes nothing came behind it.
+    /// Set if the object counts as reasoning once another answer follows: an unopened closing mark came after
+    /// it.
     pub(super) doubtful: bool,
-    /// Whether it is an example: quoted, in a code span or in the middle of a sentence.
+    /// Set if the object is an example: quoted, in a code span or in the middle of a sentence.
     pub(super) example: bool,
-    /// What became of a `response` that is no object.
+    /// Interpretation of a `response` that is not an object.
     pub(super) response: Response,
-    /// Whether the message stands in its `response`.
+    /// Set if the message is inside `response`.
     pub(super) message: bool,
 }
 
-/// What became of a `response` that is no object.
+/// Interpretation of a `response` that is not an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Response {
-    /// Its text is the message, if it has one.
+    /// Its text, if any, is the message.
     #[default]
     Text,
-    /// It is an object, written as a string.
+    /// An object written as a string.
     Object,
-    /// It is an answer, written as a string.
+    /// An answer written as a string.
     Answer,
-    /// The same, and some of its fields stand beside it too.
+    /// An answer written as a string, some of whose fields also occur beside `response`.
     Part,
 }
 
-/// Reads the fields, with a report on each default that was used.
+/// Reads the fields and reports each default that was used.
 pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) -> Answer {
     let mut fields = Fields { whole, limits, reports };
     let nested = fields.assessment();
     let mut said = Answer::default();
     let assessment = &mut said.assessment;
-    // Fields of the assessment that stand beside it are read, unless they stand in it too.
+    // Fields of the assessment may also occur beside it; they are read there unless the assessment has them
+    // too.
     let mut known: Vec<&str> = [TOP, ASSESSMENT].concat();
-    // One finding tells that all of it is missing.
+    // A missing assessment gets one finding, not one per field.
     let any = nested.is_some() || ASSESSMENT.iter().any(|name| whole.value.contains_key(*name));
     if any {
         let nested = nested.unwrap_or_default();
@@ -99,7 +101,7 @@ pub(super) fn read(whole: &Whole, limits: &Limits, reports: &mut Vec<Report>) ->
     said
 }
 
-/// A field's value, and whether it has the right type; `None` when it is none.
+/// Parses a field: returns the value and true if it has the right type, or `None` if it is unusable.
 type Reading<T> = fn(&Value) -> Option<(T, bool)>;
 
 struct Fields<'a> {
@@ -114,16 +116,16 @@ impl Fields<'_> {
         self.reports.push(Report::new(rule, at, end, message).repaired(repair));
     }
 
-    /// Where the field stands, or what it was found in.
+    /// Returns the extent of the field, or of the closest member around it.
     fn stand(&self, path: &[&str]) -> Stand {
         let stands = &self.whole.stands;
-        // Fields of an answer that stands in `response` as a string.
+        // Fields of an answer written as a string have no places of their own: `response` stands in for them.
         let inner = matches!(self.whole.response, Response::Answer | Response::Part)
             && stands.get(&path[..path.len().min(1)]).is_none();
         stands.near(if inner { &["response"] } else { path })
     }
 
-    /// What became of a field that is not read: where it has no place of its own, others stand in its span.
+    /// Returns the repair text for an unread field: a field without its own place shares a span with others.
     fn left_out(&self, path: &[&str]) -> &'static str {
         if self.whole.stands.get(path).is_some() { "left out" } else { "not used" }
     }
@@ -135,13 +137,13 @@ impl Fields<'_> {
         self.reports.push(report.repaired(format!("counted as {default}")));
     }
 
-    /// Reports the fields of `path` that are none of `known`.
+    /// Reports the fields at `path` that are not in `known`.
     fn unexpected(&mut self, path: &[&str], fields: &Map<String, Value>, known: &[&str]) {
         let whole = self.whole;
         let half = |key: &str| known.iter().chain(&RESPONSES).any(|name| name.starts_with(key));
         let is_unknown = |key: &str| {
             !known.contains(&key)
-                // Half a key at the place of a cut is no field.
+                // A partial key at the point of truncation is not a field.
                 && fields.get(key).is_some_and(|value| !(whole.cut && value.is_null() && half(key)))
         };
         let report = |key: &str, more: usize, (at, end): Stand, repair: &str| {
@@ -155,7 +157,7 @@ impl Fields<'_> {
         {
             self.reports.push(report(&member.key, 0, member.stand, "left out"));
         }
-        // Those without a place of their own.
+        // Fields without a place share one finding.
         let placed: HashSet<&str> = placed.iter().map(|member| member.key.as_str()).collect();
         let mut rest = fields.keys().filter(|key| is_unknown(key) && !placed.contains(key.as_str()));
         if let Some(key) = rest.next() {
@@ -164,7 +166,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The assessment, if there is one.
+    /// Returns the assessment, if there is one.
     fn assessment(&mut self) -> Option<Map<String, Value>> {
         let value = self.whole.value.get("assessment").filter(|value| !value.is_null())?;
         if let Value::Object(fields) = value {
@@ -183,7 +185,7 @@ impl Fields<'_> {
         read
     }
 
-    /// A field of the assessment, which may also stand beside it.
+    /// Reads a field of the assessment, which may also be beside it.
     fn assessed<T>(
         &mut self,
         nested: &Map<String, Value>,
@@ -209,7 +211,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A field of the answer itself.
+    /// Reads a field of the answer itself.
     fn top<T>(&mut self, name: &str, default: &str, read: Reading<T>) -> Option<T> {
         match self.whole.value.get(name).filter(|value| !value.is_null()) {
             Some(value) => self.value(&[name], value, default, read),
@@ -242,7 +244,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A level between 0 and 100, and no negative zero.
+    /// Clamps the level to 0 to 100 and removes a negative zero.
     fn in_range(&mut self, level: f64, nested: &Map<String, Value>) -> f64 {
         let path = ["assessment", "understanding_level"];
         let beside = nested.get(path[1]).is_none_or(Value::is_null);
@@ -259,7 +261,7 @@ impl Fields<'_> {
         clamped
     }
 
-    /// The shape of `response`; its text has been taken already.
+    /// Reports a `response` of the wrong shape. Its text has already been taken.
     fn response(&mut self) {
         match self.whole.value.get("response") {
             None | Some(Value::Object(_) | Value::Null) => {}
@@ -286,14 +288,14 @@ impl Fields<'_> {
     }
 }
 
-/// Whether a string is nothing but the value that was found in it.
+/// Returns true if the string contains nothing but the value found in it.
 fn is_all(found: &Found, value: &Value) -> bool {
     let text = value.as_str().unwrap_or_default();
     let start = text.len() - text.trim_start().len();
     found.candidates == 1 && found.span.start == start && found.span.end == text.trim_end().len()
 }
 
-/// A figure or sign of a number that is written in full width, in half width.
+/// Converts a full-width character, as used in numbers, to half width.
 fn half_width(c: char) -> char {
     match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
@@ -302,15 +304,15 @@ fn half_width(c: char) -> char {
     }
 }
 
-/// The number that a text is.
+/// Parses a text as a finite number.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
-    // Words such as `inf` are no numbers here.
+    // Words such as `inf` do not count as numbers.
     text.bytes().any(|byte| byte.is_ascii_digit()).then_some(number)
 }
 
-/// A number, or one as text, such as `85`, `85%` or `85/100`.
+/// Parses a level: a number, or a text such as `85`, `85%` or `85/100`.
 fn level(value: &Value) -> Option<(f64, bool)> {
     match value {
         Value::Number(number) => Some((number.as_f64()?, true)),
@@ -318,7 +320,7 @@ fn level(value: &Value) -> Option<(f64, bool)> {
             let text: String = text.chars().map(half_width).collect();
             let text = text.trim().trim_end_matches(['%', '分']).trim_end();
             let number = match text.split_once('/') {
-                // Of so many.
+                // A fraction such as `85/100`.
                 Some((part, all)) => {
                     let (part, all) = (number(part)?, number(all).filter(|all| *all >= 1.0)?);
                     (0.0..=all).contains(&part).then(|| part * 100.0 / all)?
@@ -331,7 +333,7 @@ fn level(value: &Value) -> Option<(f64, bool)> {
     }
 }
 
-/// A boolean, or one as a word; and whether it had the right type.
+/// Parses a flag: a boolean, or a word for one. The second value is true if it was a boolean.
 pub fn flag(value: &Value) -> Option<(bool, bool)> {
     match value {
         Value::Bool(flag) => Some((*flag, true)),

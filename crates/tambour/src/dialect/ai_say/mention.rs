@@ -1,45 +1,46 @@
-//! A mark that ends reasoning behind a complete answer, without one that began it: whether the answer stood in reasoning,
-//! or the mark is only spoken of.
+//! Unopened closing marks of reasoning after a complete answer: decides whether the answer was reasoning or
+//! the text only mentions the mark.
 //!
-//! Where models end reasoning, the mark stands at the end of a line or of a sentence. In the middle of a sentence, or in
-//! quotes, it is a mention. An answer in front of a mark that ends reasoning is a draft if another answer follows it.
+//! Models that end reasoning write the mark at the end of a line or of a sentence. In the middle of a
+//! sentence or in quotes it is a mention. An answer before a mark that ends reasoning is a draft if another
+//! answer follows it.
 
 use crate::span::Place;
 
-/// The text in front of a mark, as far as it tells.
+/// Facts about the text before a mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     last: Option<char>,
-    /// The last character on the line that is not blank.
+    /// The last non-blank character of the line.
     visible: Option<char>,
 }
 
-/// A mark that waits for the text behind it.
+/// A mark that is undecided until more text follows.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) text: String,
     pub(super) place: Place,
     before: Before,
-    /// What came behind it.
+    /// Text after the mark.
     pub(super) behind: String,
 }
 
-/// What a mark is.
+/// Meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// More text is needed.
     Open,
-    /// It is only spoken of.
+    /// The text only mentions the mark.
     Mention,
-    /// It ends reasoning.
+    /// The mark ends reasoning.
     End,
 }
 
-/// Bytes behind a mark that are looked at.
+/// Bytes after a mark that are considered.
 const BEHIND: usize = 16;
 
 impl Before {
-    /// Text came.
+    /// Records text before a mark.
     pub(super) fn text(&mut self, text: &str) {
         self.last = text.chars().next_back();
         let line = text.rfind('\n').map_or(text, |at| &text[at + 1..]);
@@ -53,7 +54,7 @@ impl Pending {
         Pending { text: text.to_owned(), place, before, behind: String::new() }
     }
 
-    /// Text behind the mark; how much of it was needed, and what the mark is now.
+    /// Pushes text after the mark. Returns the bytes consumed and the meaning of the mark.
     pub(super) fn push(&mut self, text: &str) -> (usize, Reading) {
         for (at, c) in text.char_indices() {
             self.behind.push(c);
@@ -84,7 +85,7 @@ impl Pending {
         }
         match behind.find(|c| *c != ' ' && *c != '\t') {
             None if self.behind.len() < BEHIND => Reading::Open,
-            // Another sentence would begin with a capital letter.
+            // A new sentence would begin with a capital letter.
             Some(c) if c.is_alphanumeric() && !c.is_uppercase() => Reading::Mention,
             _ => Reading::End,
         }

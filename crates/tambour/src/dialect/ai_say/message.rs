@@ -1,9 +1,9 @@
-//! The message of an answer, on its way out of the JSON while it arrives.
+//! The message of an answer, streamed out of the JSON while it arrives.
 //!
-//! The text under the configured role key goes out at once, as does a plain string in the place of `response`. A text
-//! under another key is the message only if it is the only one (S-052), which is known when `response` is closed: it
-//! waits until then. So does a plain string that begins like an object, since it may be one. Text that was sent is
-//! never taken back, so the first message that was sent is the message.
+//! Text under the configured role key is emitted at once, as is a plain string in place of `response`. Text
+//! under another key is the message only if it is the only text (S-052), which is known when `response` is
+//! closed; it is held back until then. A plain string that begins like an object is held back too, because it
+//! may be one. Emitted text is never retracted, so the first message emitted is the message.
 
 use super::names;
 use super::placeholder::{is_placeholder, may_become};
@@ -12,45 +12,51 @@ use crate::dialect::{Intent, Output};
 use crate::finding::Report;
 use crate::span::Place;
 
-/// The message under way.
+/// The message being read.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     way: Way,
-    /// Blanks or the beginning of a placeholder, until it is known what they are; and their text without blanks around.
+    /// Leading blanks or the beginning of a possible placeholder.
     lead: String,
+    /// The same text, trimmed.
     core: String,
-    /// A text under another key than the role's, whole, and where that key stands.
+    /// A complete text under another key than the role, with the place of that key.
     other: Option<(String, Place)>,
-    /// The name of the speaker in the form of chat messages, which is no message beside one.
+    /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
-    /// Whether the string under way stands in the place of the object, and whether it may be that name.
+    /// Set if the current string replaces the object.
     plain: bool,
+    /// Set if the current string may be the speaker's name.
     naming: bool,
-    /// Whether there are several of them, so that none can be used.
+    /// Set if several such texts exist, so that none can be used.
     several: bool,
-    /// Whether the text under way, and the one that waits, stand under a name of the message; another that does, and whether there are
-    /// still more. Of several texts the only one with such a name is the message.
+    /// Set if the current text is under a name of the message. If exactly one of several texts is, it is the
+    /// message.
     is_named: bool,
+    /// Set if the held-back text is under a name of the message.
     other_named: bool,
+    /// A further text under a name of the message, with the place of its key.
     named: Option<(String, Place)>,
+    /// Set if there are still more such texts.
     named_again: bool,
-    /// The one under way.
+    /// The current string.
     current: String,
-    /// Where its key stands.
+    /// Place of its key.
     at: Place,
-    /// Where the key of the message stands, once text of it has been sent, and what key it is.
+    /// Place and kind of the key of the message, once text of it has been emitted.
     sent: Option<(Place, How)>,
-    /// Where the keys of texts stand that were not sent.
+    /// Places of keys whose text was not emitted.
     lost: Vec<Place>,
-    /// Whether the message was joined of all texts of a value.
+    /// Set if the message is the joined texts of a value.
     joined: bool,
-    /// The list that the text under way stands in, and that of the text that waits.
+    /// Place of the key of the list that contains the current text.
     list: Option<Place>,
+    /// Place of the key of the list that contains the held-back text.
     other_list: Option<Place>,
     limit: usize,
 }
 
-/// The key under which the message stands.
+/// Kind of key that holds the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// The role, or `response` itself.
@@ -58,50 +64,50 @@ pub(super) enum How {
     Other,
 }
 
-/// Texts that were not sent of which the places are kept.
+/// Most recorded places of texts that were not emitted.
 const LOST: usize = 64;
 
-/// What becomes of the string under way.
+/// Handling of the current string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Nowhere,
-    /// Out, once it is more than blanks and no placeholder.
+    /// Emit it once it is more than blanks and not a placeholder.
     Begin,
     Out,
-    /// It waits for the end of `response`.
+    /// Hold it back until the end of `response`.
     Wait,
-    /// It waits for its own end: it may be an object, written as a string.
+    /// Hold it back until its own end: it may be an object written as a string.
     Whole,
 }
 
-/// What a string of `response` was, once it has ended.
+/// Kind of a string of `response` that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The message, or a part of it, or nothing.
+    /// The message, a part of it, or nothing.
     Text,
     /// A placeholder of the instructions.
     Placeholder,
-    /// What may be an object, written as a string; nothing of it has been sent.
+    /// A possible object written as a string; nothing of it has been emitted.
     Whole(String),
 }
 
-/// Where a text of `response` stands.
+/// Position of a text in `response`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// In the place of the object.
+    /// In place of the object.
     Plain,
     /// Under the role key.
     Role,
-    /// Under `role`, where a chat message names its speaker.
+    /// Under `role`, the key of the speaker's name in a chat message.
     Speaker,
     /// Under a name of the message.
     Named,
-    /// Somewhere else in it.
+    /// Anywhere else.
     Elsewhere,
 }
 
 impl Stand {
-    /// Where a text under `key` stands that is not under the role key.
+    /// Returns the position of a text under `key`, which is not the role key.
     pub(super) fn under(key: &str) -> Stand {
         match key {
             "role" => Stand::Speaker,
@@ -111,10 +117,10 @@ impl Stand {
     }
 }
 
-/// Bytes of a further text that tell whether it is one.
+/// Bytes kept of a further text, enough to tell that it is one.
 const ENOUGH: usize = 64;
 
-/// Most bytes of the name of a speaker.
+/// Longest name of a speaker, in bytes.
 const NAME: usize = 64;
 
 impl Message {
@@ -143,34 +149,34 @@ impl Message {
         }
     }
 
-    /// Whether text has been sent.
+    /// Returns true once text has been emitted.
     pub(super) fn is_sent(&self) -> bool {
         self.sent.is_some()
     }
 
-    /// Where the key of the message stands, if text of it has been sent, and what key it is.
+    /// Returns the place and kind of the message's key, once text of it has been emitted.
     pub(super) fn sent(&self) -> Option<(Place, How)> {
         self.sent
     }
 
-    /// Where the keys of texts stand that were not sent; none are twice in a row.
+    /// Returns the places of keys whose text was not emitted, without consecutive duplicates.
     pub(super) fn lost(&self) -> &[Place] {
         &self.lost
     }
 
-    /// Another object begins.
+    /// Forgets the lost texts: another object begins.
     pub(super) fn forget(&mut self) {
         self.lost.clear();
     }
 
-    /// What stands under the key at `at` is not used.
+    /// Records that the text under the key at `at` is not used.
     pub(super) fn lose(&mut self, at: Place) {
         if self.lost.last() != Some(&at) && self.lost.len() < LOST {
             self.lost.push(at);
         }
     }
 
-    /// Bytes that wait.
+    /// Returns the bytes held back.
     pub(super) fn held(&self) -> usize {
         let waiting = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
         self.lead.len()
@@ -180,18 +186,18 @@ impl Message {
             + waiting(&self.named)
     }
 
-    /// As [`Message::begin`], in the list whose key stands there.
+    /// As [`Message::begin`], for a string in the list whose key is at `list`.
     pub(super) fn begin_in(&mut self, list: Option<Place>, stand: Stand, at: Place) {
         self.begin(stand, at);
         self.list = list;
     }
 
-    /// Whether the text under way goes on with the one that waits: both stand in one list.
+    /// Returns true if the current text continues the held-back one: both are in one list.
     fn goes_on(&self) -> bool {
         self.list.is_some() && self.list == self.other_list && !self.several && self.sent.is_none()
     }
 
-    /// A string of `response` begins, whose key stands at `at`.
+    /// Begins a string of `response`; its key is at `at`.
     pub(super) fn begin(&mut self, stand: Stand, at: Place) {
         self.lead.clear();
         self.core.clear();
@@ -208,7 +214,7 @@ impl Message {
         };
     }
 
-    /// Text of the string.
+    /// Pushes text of the string.
     #[inline]
     pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) {
         match self.way {
@@ -221,7 +227,7 @@ impl Message {
         }
     }
 
-    /// The beginning of the message, a character at a time until it is one.
+    /// Reads the beginning of the message, one character at a time until it is decided.
     fn lead(&mut self, text: &str, out: &mut dyn Output) {
         for (at, c) in text.char_indices() {
             if c == '{' && self.plain && self.core.is_empty() {
@@ -231,7 +237,7 @@ impl Message {
             self.lead.push(c);
             let waits = match c.is_whitespace() {
                 true if self.core.is_empty() || is_placeholder(&self.core) => true,
-                // White space within one.
+                // White space inside a placeholder.
                 true => {
                     self.core.push(' ');
                     may_become(&self.core)
@@ -258,19 +264,19 @@ impl Message {
         }
     }
 
-    /// More of what may be an object.
+    /// Buffers more of a possible object.
     fn whole(&mut self, text: &str, out: &mut dyn Output) {
         let room = text.floor_char_boundary(self.limit.saturating_sub(self.lead.len() + self.current.len()));
         self.current.push_str(&text[..room]);
         if room < text.len() {
-            // Too long to be held: the message as it stands.
+            // Too long to hold back: it is emitted as the message.
             self.send_whole(out);
             self.way = Way::Out;
             out.intent(Intent::FinalText(&text[room..]));
         }
     }
 
-    /// Sends a text that was held for what it may be.
+    /// Emits a held-back text as the message.
     fn send_whole(&mut self, out: &mut dyn Output) {
         self.sent = Some((self.at, How::Own));
         for held in [&mut self.lead, &mut self.current] {
@@ -281,20 +287,20 @@ impl Message {
         }
     }
 
-    /// A whole text that is the message.
+    /// Emits a complete text as the message.
     pub(super) fn send(&mut self, text: &str, out: &mut dyn Output) {
         self.sent = Some((self.at, How::Own));
         out.intent(Intent::FinalText(text));
     }
 
-    /// The texts of the value at `at`, which are the message.
+    /// Emits the joined texts of the value at `at` as the message.
     pub(super) fn send_joined(&mut self, text: &str, at: Place, out: &mut dyn Output) {
         (self.sent, self.joined) = (Some((at, How::Own)), true);
         self.lost.clear();
         out.intent(Intent::FinalText(text));
     }
 
-    /// Whether all texts of the value where it stands are the message.
+    /// Returns true if the message is all texts of one value.
     pub(super) fn is_joined(&self) -> bool {
         self.joined
     }
@@ -324,7 +330,7 @@ impl Message {
         }
     }
 
-    /// The string ends.
+    /// Ends the string.
     pub(super) fn end(&mut self, out: &mut dyn Output) -> Ended {
         let way = std::mem::replace(&mut self.way, Way::Nowhere);
         let text = match way {
@@ -339,7 +345,7 @@ impl Message {
         };
         let placeholder = is_placeholder(&text);
         if way == Way::Begin && !placeholder && !text.is_empty() {
-            // What might have become a placeholder has not.
+            // The possible placeholder is ordinary text.
             self.sent = Some((self.at, How::Own));
             out.intent(Intent::FinalText(&self.lead));
         }
@@ -349,7 +355,7 @@ impl Message {
             if self.naming && named && text.len() <= NAME {
                 self.speaker.get_or_insert((text, self.at));
             } else if self.naming && self.list.is_some() && self.speaker.is_some() {
-                // Speakers differ: a conversation, and no message.
+                // Different speakers make it a conversation, which has no single message.
                 self.several = true;
                 self.lose(self.at);
             } else if self.goes_on()
@@ -374,7 +380,7 @@ impl Message {
         if placeholder { Ended::Placeholder } else { Ended::Text }
     }
 
-    /// `response` is closed: what waited is the message, if nothing else is.
+    /// Closes `response`: the held-back text is the message if there is no other.
     pub(super) fn close(&mut self, out: &mut dyn Output) {
         let mut several = std::mem::take(&mut self.several);
         let (mut other, mut speaker) = (self.other.take(), self.speaker.take());
@@ -391,7 +397,7 @@ impl Message {
             _ => {}
         }
         if other.is_none() && !self.is_sent() {
-            // The only text.
+            // The speaker's name is the only text.
             other = speaker.take();
         }
         if let Some((_, at)) = speaker {

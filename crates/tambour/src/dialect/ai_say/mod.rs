@@ -1,7 +1,9 @@
-//! `ai_say`: the answer of a dialogue round, one JSON object (S-051 to S-055).
+//! `ai_say` dialect: the answer of a dialogue round, one JSON object (S-051 to S-055).
 //!
-//! `parse` finds the answer among the objects, `message` hands its text on while it arrives, `response` tells what stands
-//! beside it, `fields` reads the rest (`names` their other spellings), `outside` watches the text outside. What the answer leads to is decided in `dialogue`.
+//! `parse` finds the answer among the objects and `message` streams its text. `response` reports the other
+//! members of `response`, `fields` reads the remaining fields, `names` knows their other spellings, and
+//! `outside` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
+//! not here.
 
 mod fields;
 mod mention;
@@ -37,7 +39,7 @@ use crate::span::Place;
 pub use fields::flag;
 pub use options::{answers_have, role, roles};
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "ai_say",
     summary: "one JSON object, the answer of a dialogue round",
@@ -65,7 +67,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct AiSay {
     front: Front<parse::Answers>,
     role: String,
-    /// What the model said, once the reply has ended.
+    /// The model's answer, set at the end of the reply.
     said: Answer,
 }
 
@@ -78,7 +80,7 @@ impl AiSay {
         }
     }
 
-    /// The end of a reply in which nothing looked like an answer.
+    /// Ends a reply in which nothing looked like an answer.
     fn without_answer(&mut self, preface: &str, ending: Ending, out: &mut dyn Output) {
         let (at, end) = self.front.span();
         let report = |rule, message: &str, repair: &str| Report::new(rule, at, end, message).repaired(repair);
@@ -94,13 +96,13 @@ impl AiSay {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
             }
-            // what stands before it is text.
+            // the text before the truncated object is the answer.
             out.report(Report::new(rules::TRUNCATED, cut, end, message).repaired("left out"));
             out.intent(Intent::FinalText(before));
             return self.unstructured(out);
         }
         if let Some(inner) = other::buried(text, &self.front.body.limits) {
-            // What holds an assessment is never shown as it stands.
+            // A text that contains an assessment is never shown as written.
             let message = "the answer stands inside of another value";
             out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
             let name = other::response_of(&inner, &self.front.body.roles).unwrap_or("response");
@@ -135,12 +137,12 @@ impl AiSay {
             }
             return;
         }
-        // It is the message as it stands.
+        // The reply is the message as written.
         out.intent(Intent::FinalText(preface));
         self.unstructured(out);
     }
 
-    /// The text of a reply without an answer object was sent.
+    /// Reports a reply without an answer object, after its text has been emitted.
     fn unstructured(&self, out: &mut dyn Output) {
         let (at, end) = self.front.span();
         let report = Report::new(rules::UNSTRUCTURED, at, end, "the reply holds no answer object");

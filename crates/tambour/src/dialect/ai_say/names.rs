@@ -1,8 +1,8 @@
-//! Other spellings of the fields of an answer: in other letters, with other signs, and in Chinese.
+//! Other spellings of an answer's fields: other case, other separators, and Chinese.
 
 use super::fields::{ASSESSMENT, RESPONSES, TOP};
 
-/// Names in Chinese of the fields at the top.
+/// Chinese names of the top-level fields.
 const CHINESE: &[(&str, &str)] = &[
     ("评估", "assessment"),
     ("评价", "assessment"),
@@ -21,7 +21,7 @@ const CHINESE: &[(&str, &str)] = &[
     ("结束原因", "exit_reason"),
 ];
 
-/// Those of the fields of the assessment.
+/// Chinese names of the assessment fields.
 const ASSESSED: &[(&str, &str)] = &[
     ("理解程度", "understanding_level"),
     ("理解度", "understanding_level"),
@@ -39,22 +39,23 @@ const ASSESSED: &[(&str, &str)] = &[
     ("推理", "reasoning"),
 ];
 
-/// The field at the top of an answer that a key means.
+/// Returns the top-level field that a key stands for.
 pub(super) fn top(key: &str) -> Option<&'static str> {
     named(key, &TOP, CHINESE)
 }
 
-/// The field of the assessment that a key in it means.
+/// Returns the assessment field that a key in the assessment stands for.
 pub(super) fn assessed(key: &str) -> Option<&'static str> {
     named(key, &ASSESSMENT, ASSESSED)
 }
 
-/// The field that a key means at the top, where fields of the assessment stand too. A lone reason may be one of anything.
+/// Returns the field that a key at the top level stands for; assessment fields may occur there too. An alias
+/// of `reasoning` alone is too common to count.
 pub(super) fn beside(key: &str) -> Option<&'static str> {
     top(key).or_else(|| assessed(key).filter(|name| *name != "reasoning" || key == *name))
 }
 
-/// Names of the message that are less usual, without the signs between their words.
+/// Less usual names of the message, in lower case without separators.
 const MESSAGES: &[&str] = &[
     "output",
     "answer",
@@ -99,16 +100,16 @@ const MESSAGES: &[&str] = &[
     "教练",
 ];
 
-/// Words that stand before or behind such a name and add nothing.
+/// Words before or after such a name that add no meaning.
 const BEFORE: &[&str] = &["final", "your", "my", "next", "model", "bot"];
 const BEHIND: &[&str] =
     &["text", "content", "message", "body", "touser", "string", "回复", "回应", "内容", "文本", "消息"];
 
-/// Words in keys of what a model assessed.
+/// Words in keys of assessments.
 const ASSESSES: &[&str] =
     &["assess", "evaluat", "understand", "exit", "评估", "评价", "理解", "退出", "疑问"];
 
-/// Whether a key is a name of the message: a usual one, which is not misspelt, or another.
+/// Returns true if the key is a name of the message: a usual one, also misspelled, or a less usual one.
 pub(super) fn is_message(key: &str) -> bool {
     if RESPONSES.contains(&key) {
         return true;
@@ -124,14 +125,14 @@ pub(super) fn is_message(key: &str) -> bool {
     })
 }
 
-/// Whether a key is one of what a model assessed, under whatever name.
+/// Returns true if the key names a part of an assessment, under any name.
 pub(super) fn is_assessed(key: &str) -> bool {
     let key = plain(key);
     ASSESSES.iter().any(|word| key.contains(word)) || is_misspelt(&key, "assessment")
 }
 
-/// Whether a word is another that is misspelt: a letter too much, too few, another, or two that changed places, and in a long word
-/// two such slips.
+/// Returns true if `word` is a misspelling of `name`: one letter added, missing, changed or swapped with its
+/// neighbour, or two such errors in a long name.
 fn is_misspelt(word: &str, name: &str) -> bool {
     let most = if name.len() < LONG { 1 } else { 2 };
     !name.starts_with(word)
@@ -140,10 +141,10 @@ fn is_misspelt(word: &str, name: &str) -> bool {
         && strsim::osa_distance(word, name) <= most
 }
 
-/// Letters of a word in which two slips are.
+/// Length from which a name may have two errors.
 const LONG: usize = 8;
 
-/// A key in small letters, without the signs between its words.
+/// Returns the key in lower case, without the separators between its words.
 fn plain(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
@@ -154,7 +155,7 @@ fn named(key: &str, fields: &[&'static str], chinese: &[(&str, &'static str)]) -
     }
     let key = plain(key);
     let other = || chinese.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
-    // A lone `reasoning` is common in other objects, and so are words that are much like it.
+    // A lone `reasoning` is common in other objects, and so are words similar to it.
     let misspelt = |name: &&str| *name != "reasoning" && is_misspelt(&key, &plain(name));
     let same = fields.iter().copied().find(|name| plain(name) == key);
     same.or_else(other).or_else(|| fields.iter().copied().find(misspelt))

@@ -1,4 +1,4 @@
-//! The value under way: whether it looks like an answer, and what is read of it.
+//! The value being read: facts that decide whether it is an answer, and state of its message.
 
 use serde_json::{Map, Value};
 
@@ -7,53 +7,54 @@ use super::names;
 use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
 use crate::span::Place;
 
-/// What is known of the value under way.
+/// State of the value being read.
 #[derive(Debug, Default)]
 pub(super) struct AnswerObject {
     pub(super) at: Place,
     pub(super) origin: Origin,
     pub(super) depth: usize,
-    /// Open brackets of an array around the object.
+    /// Nesting depth of the object: 1 inside an array, else 0.
     pub(super) base: usize,
-    /// Whether the fields of the answer go on in its assessment, which is not closed before them.
+    /// Set if the answer's fields continue inside its assessment, which was not closed before them.
     pub(super) shifted: bool,
-    /// Whether it looks like an answer.
+    /// Set if the value looks like an answer.
     pub(super) known: bool,
-    /// Whether a message had been sent before it began.
+    /// Set if a message had been emitted before the value began.
     pub(super) late: bool,
-    /// Whether the object is over and further items of its array follow.
+    /// Set if the object has ended and further items of its array follow.
     pub(super) over: bool,
     pub(super) top: String,
-    /// The key of `response` under way, and the last key in it at any depth.
+    /// The current key in `response`, and the last key in it at any depth.
     pub(super) sub: String,
     pub(super) last: String,
-    /// Whether the top key is that of the role or another name of the message, outside of `response`.
+    /// Set if the top-level key is the role or another name of the message, other than `response`.
     pub(super) spoken: bool,
     pub(super) key_at: Place,
-    /// The role under which a text of `response` stood first.
+    /// The role key of the first text in `response`.
     pub(super) role: String,
-    /// Whether the string under way is text of `response`.
+    /// Set if the current string is text of `response`.
     pub(super) text: bool,
-    /// What `response` was, and an answer that stood in it as a string.
+    /// Interpretation of `response`, and the fields of an answer that it contains as a string.
     pub(super) response: Response,
     pub(super) inner: Map<String, Value>,
-    /// The last bracket outside of the fields.
+    /// The last bracket outside the fields.
     bracket: Place,
-    /// In an array: where the object begins and ends.
+    /// In an array: place of the start and of the end of the object.
     pub(super) edges: (Place, Place),
-    /// Keys that came again after their text had been sent.
+    /// Offsets of duplicate keys whose first text had been emitted.
     pub(super) kept: Vec<usize>,
     pub(super) placeholders: Vec<Place>,
-    /// Bytes of text under another name of `response`, and whether they are more than may wait.
+    /// Bytes of text under another name of `response`.
     pub(super) waiting: usize,
+    /// Set if these bytes exceed the hold limit.
     pub(super) overlong: bool,
-    /// Where the key of a list in `response` stands, and the brackets above that list.
+    /// Place of the key of a list in `response`, and the depth of that list.
     list: Option<(Place, usize)>,
-    /// Keys that mean a field and are written otherwise.
+    /// Keys that are other spellings of a field.
     pub(super) renamed: Vec<Renamed>,
 }
 
-/// A key that means a field: where it stands, how it is written, and the field.
+/// A key that is another spelling of a field: its place, its spelling, and the field.
 #[derive(Debug)]
 pub(super) struct Renamed {
     pub(super) at: Place,
@@ -61,10 +62,10 @@ pub(super) struct Renamed {
     pub(super) name: &'static str,
 }
 
-/// Such keys that are kept.
+/// Most such keys recorded.
 const RENAMED: usize = 16;
 
-/// Keys that came again of which the places are kept.
+/// Most duplicate keys whose places are recorded.
 const KEPT: usize = 16;
 
 impl AnswerObject {
@@ -72,7 +73,7 @@ impl AnswerObject {
         AnswerObject { at: start.place, origin: start.origin, late, ..AnswerObject::default() }
     }
 
-    /// A bracket opens or closes.
+    /// Records an opening or closing bracket.
     #[inline]
     pub(super) fn bracket(&mut self, place: KeyPlace<'_>) {
         if self.base > 0 && self.depth <= self.base + 1 && !self.over {
@@ -80,7 +81,7 @@ impl AnswerObject {
         }
     }
 
-    /// A list begins: perhaps that of the texts of `response`, or of a key in it.
+    /// Begins a list, which may be the list of texts in `response` or under a key in it.
     pub(super) fn lists(&mut self) {
         let level = self.depth.saturating_sub(self.above());
         if self.top == "response" && self.list.is_none() && matches!(level, 1 | 2) && !self.over {
@@ -88,22 +89,22 @@ impl AnswerObject {
         }
     }
 
-    /// Where the key of the list stands in which a text of `response` does.
+    /// Returns the place of the key of the list that contains the current text of `response`.
     pub(super) fn listed(&self) -> Option<Place> {
         self.list.map(|(at, _)| at)
     }
 
-    /// A bracket has closed: perhaps that of the list.
+    /// Ends the list if its bracket has closed.
     pub(super) fn list_ends(&mut self) {
         self.list = self.list.filter(|(_, depth)| self.depth > *depth);
     }
 
-    /// Brackets above the fields of the answer.
+    /// Returns the nesting depth of the answer's fields.
     pub(super) fn above(&self) -> usize {
         self.base + usize::from(self.shifted)
     }
 
-    /// The field that a key at this level means, where it is written otherwise.
+    /// Returns the field that a key at this level stands for, if it is spelled differently.
     pub(super) fn field(&mut self, text: &str, level: usize, place: KeyPlace<'_>) -> Option<&'static str> {
         let name = match level {
             1 => names::beside(text),
@@ -117,7 +118,8 @@ impl AnswerObject {
         Some(name)
     }
 
-    /// Whether a key in the assessment is a field of the answer: those go on where it is not closed before them.
+    /// Returns true if a key in the assessment is a field of the answer: the assessment was not closed before
+    /// it.
     pub(super) fn shifts(&mut self, text: &str, level: usize) -> bool {
         let field = || names::top(text).is_some_and(|name| name != "assessment");
         let shifts = level == 2 && !self.shifted && self.top == "assessment" && field();
@@ -125,7 +127,7 @@ impl AnswerObject {
         shifts
     }
 
-    /// A bracket has opened.
+    /// Handles an opening bracket.
     #[inline]
     pub(super) fn open(&mut self, object: bool) {
         if self.depth == 0 && !object {
@@ -136,7 +138,7 @@ impl AnswerObject {
         self.depth += 1;
     }
 
-    /// The object is over, if the bracket that has closed is its own.
+    /// Handles a closing bracket and ends the object if it is the object's own.
     pub(super) fn closed(&mut self) {
         if self.depth == self.base + 1 {
             // The assessment is closed after all.
@@ -148,7 +150,7 @@ impl AnswerObject {
         }
     }
 
-    /// Counts text that may turn out to be the message, and waits until then; `limit` bytes may.
+    /// Counts text that may turn out to be the message, at most `limit` bytes.
     #[inline]
     pub(super) fn wait(&mut self, event: &JsonEvent<'_>, limit: usize) {
         if let JsonEvent::StringDelta(text) = event
@@ -162,7 +164,7 @@ impl AnswerObject {
         }
     }
 
-    /// A key at this level. Whether it makes an answer of the object.
+    /// Handles a key at this level. Returns true if it makes the object an answer.
     pub(super) fn key(
         &mut self,
         text: &str,

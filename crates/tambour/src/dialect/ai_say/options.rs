@@ -1,14 +1,14 @@
-//! Options of the answer of a dialogue round.
+//! Options for reading the answer of a dialogue round.
 
 use crate::options::{Options, Set, Setting};
 use crate::texts::Language;
 
-/// How the answer of a round is read.
+/// Options of this dialect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RoundOptions {
-    /// Key of the message; `None`: that of the texts' language (S-052).
+    /// Key of the message; `None` means the key of the texts' language (S-052).
     pub(super) role: Option<String>,
-    /// Keys that make an answer of an object, beside its own.
+    /// Additional keys that mark an object as an answer.
     pub(super) keys: &'static [&'static str],
 }
 
@@ -19,34 +19,35 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
     set: Set::Text(|options, role| options.change(|own: &mut RoundOptions| own.role = Some(role))),
 }];
 
-/// Keys of the message, by language.
+/// Default keys of the message, by language.
 const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
 
-/// The key that S-052 names, which is right in texts of any language.
+/// The key that S-052 names; it is accepted in texts of any language.
 pub(super) const NAMED: &str = ROLES[0].1;
 
-/// The key that the message has where it is not given.
+/// Returns the key of the message when none is configured.
 pub(super) fn default_role(options: &Options) -> &'static str {
     let of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
     ROLES.iter().find(of_language).unwrap_or(&ROLES[0]).1
 }
 
-/// The key of the message.
+/// Returns the key of the message.
 pub fn role(options: &Options) -> String {
     options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
 }
 
-/// Objects with these keys are answers too, at the top level.
+/// Makes objects with these top-level keys count as answers too.
 pub fn answers_have(options: &mut Options, keys: &'static [&'static str]) {
     options.change(|own: &mut RoundOptions| own.keys = keys);
 }
 
-/// Keys that make an answer of an object, beside its own.
+/// Returns the additional keys that mark an object as an answer.
 pub(super) fn keys(options: &Options) -> &'static [&'static str] {
     options.of::<RoundOptions>().keys
 }
 
-/// Keys under which the message is looked for, its own first: where none is given, those of all languages.
+/// Returns the keys under which the message is accepted, preferred first; if none is configured, those of all
+/// languages.
 pub fn roles(options: &Options) -> Vec<String> {
     match options.of::<RoundOptions>().role {
         Some(role) => vec![role],

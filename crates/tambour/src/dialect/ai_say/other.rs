@@ -1,5 +1,5 @@
-//! Answers in other shapes: under a wrapper key, written as a string, with another name of `response`. They are
-//! known once they have been read whole.
+//! Answers in other shapes: under a wrapper key, written as a string, with another name of `response`.
+//! They are recognized once they are complete.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::repair::json::{Member, find};
 use crate::span::Place;
 
-/// The object that a text is, all of it and complete.
+/// Parses a text that is exactly one complete object.
 pub(super) fn object_of(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
     let found = find(text, limits);
     let body = text.trim();
@@ -25,7 +25,7 @@ pub(super) fn object_of(text: &str, limits: &Limits) -> Option<Map<String, Value
     }
 }
 
-/// The answer in an object that has one key and nothing else, as an object or as a string.
+/// Returns the answer in an object with a single key, as an object or as a string.
 pub(super) fn unwrapped(object: &Map<String, Value>, limits: &Limits) -> Option<Map<String, Value>> {
     let mut values = object.values();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -37,12 +37,12 @@ pub(super) fn unwrapped(object: &Map<String, Value>, limits: &Limits) -> Option<
     is_answer(&inner).then_some(inner)
 }
 
-/// Whether an object has fields of an answer that are no common words.
+/// Returns true if the object has fields of an answer that are not common words.
 pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
     TOP.iter().any(|name| *name != "exit_reason" && object.contains_key(*name))
 }
 
-/// The key under which the response of an answer stands: its own, or the only other one.
+/// Returns the key of the answer's response: `response`, or the only other candidate.
 pub(super) fn response_of<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
     let own = answer.get("response");
     if own.is_some_and(|response| !is_empty(response)) {
@@ -53,7 +53,7 @@ pub(super) fn response_of<'a>(answer: &'a Map<String, Value>, roles: &[String]) 
         matches!(value, Some(Value::String(_) | Value::Object(_)))
             || value.is_some_and(|v| text_in(v).is_some())
     };
-    // The message itself may stand beside the assessment.
+    // The message itself may be beside the assessment.
     let keys = || answer.keys().map(String::as_str).filter(is_response);
     let only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
         (name, None) => name,
@@ -71,7 +71,7 @@ pub(super) fn response_of<'a>(answer: &'a Map<String, Value>, roles: &[String]) 
     name.or_else(|| own.filter(|response| !response.is_null()).map(|_| "response"))
 }
 
-/// The answer somewhere inside of a text that is JSON, and holds an assessment: the first object that has one.
+/// Finds the first object with an assessment anywhere inside a text that is JSON.
 pub(super) fn buried(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
     if !text.contains(['{', '｛']) {
         return None;
@@ -93,8 +93,8 @@ pub(super) fn buried(text: &str, limits: &Limits) -> Option<Map<String, Value>> 
     Some(answer)
 }
 
-/// The message of a reply that is nothing but an object with one, beside the name of a role, numbers and flags: its name, and the
-/// object.
+/// Recognizes a reply that is only an object with a message, besides a role name, numbers and flags. Returns
+/// the message's key and the object.
 pub(super) fn lone(text: &str, limits: &Limits) -> Option<(String, Map<String, Value>)> {
     let object = object_of(text, limits)?;
     let mut others = object.iter().filter(|(key, value)| {
@@ -110,7 +110,8 @@ pub(super) fn lone(text: &str, limits: &Limits) -> Option<(String, Map<String, V
     }
 }
 
-/// Whether an object has an assessment, or fields of one: under other names if it is an object, or stands beside a message.
+/// Returns true if the object has an assessment, or fields of one; under other names only if it is an object
+/// or there is a message beside it.
 fn holds_assessment(fields: &Map<String, Value>) -> bool {
     let known = |key: &String| names::beside(key).is_some_and(assesses);
     let named = |(key, value): (&String, &Value)| names::is_assessed(key) && value.is_object();
@@ -124,7 +125,7 @@ fn holds_assessment(fields: &Map<String, Value>) -> bool {
     fields.keys().any(known) || fields.iter().any(named) || beside()
 }
 
-/// Whether a value holds what a model assessed: it is no message, whatever its name.
+/// Returns true if the value contains an assessment, so that it is not a message, whatever its name.
 fn assesses_inside(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(key, value)| {
@@ -135,12 +136,12 @@ fn assesses_inside(value: &Value) -> bool {
     }
 }
 
-/// Whether a field belongs to an assessment, or is one.
+/// Returns true if the field is an assessment or belongs to one.
 fn assesses(field: &str) -> bool {
     field == "assessment" || ASSESSMENT.contains(&field) && field != "reasoning"
 }
 
-/// Whether a response says nothing at all.
+/// Returns true if the response has no content at all.
 pub(super) fn is_empty(response: &Value) -> bool {
     match response {
         Value::Null => true,
@@ -151,7 +152,7 @@ pub(super) fn is_empty(response: &Value) -> bool {
     }
 }
 
-/// Reads the message of a response that is whole.
+/// Reads the message of a complete response.
 pub(super) struct Reader<'a> {
     pub(super) roles: &'a [String],
     pub(super) limits: &'a Limits,
@@ -159,21 +160,21 @@ pub(super) struct Reader<'a> {
     pub(super) place: Standing<'a>,
 }
 
-/// Where something stands that is read once it is whole.
+/// Place of a value that is read once it is complete.
 #[derive(Clone)]
 pub(super) struct Standing<'a> {
     at: Place,
-    /// The member whose value it is, where it is known, and the object in it.
+    /// The member that contains the value, if known, and the object in it.
     inside: Option<(&'a Stands, &'a Member, Option<usize>)>,
 }
 
 impl<'a> Standing<'a> {
-    /// Under the key at `at`, all of it.
+    /// Returns the place of all of the value under the key at `at`.
     pub(super) fn at(at: Place) -> Standing<'a> {
         Standing { at, inside: None }
     }
 
-    /// The field with this path of keys.
+    /// Returns the place of the field with this path of keys.
     pub(super) fn under(stands: &'a Stands, path: &[&str]) -> Standing<'a> {
         match stands.get(path) {
             Some(member) => Standing::of(stands, member),
@@ -181,7 +182,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// The value of a member.
+    /// Returns the place of a member's value.
     fn of(stands: &'a Stands, member: &'a Member) -> Standing<'a> {
         Standing { at: member.stand.0, inside: Some((stands, member, stands.objects(member).next())) }
     }
@@ -190,13 +191,13 @@ impl<'a> Standing<'a> {
         self.at
     }
 
-    /// The field `key` of what stands there.
+    /// Returns the place of the field `key` in the value.
     fn field(&self, key: &str) -> Standing<'a> {
         let found = self.inside.and_then(|(stands, _, object)| Some((stands, stands.inner(object?, key)?)));
         found.map_or(Standing::at(self.at), |(stands, member)| Standing::of(stands, member))
     }
 
-    /// The objects of the list that stands there, those of lists in it too, as far as they have places.
+    /// Returns the places of the objects in the list and in nested lists, if recorded.
     fn items(&self) -> impl Iterator<Item = Standing<'a>> + use<'a> {
         let at = self.at;
         self.inside.into_iter().flat_map(move |(stands, member, _)| {
@@ -209,14 +210,14 @@ impl<'a> Standing<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the message out of `response`. Whether that is a placeholder of the instructions.
+    /// Takes the message out of `response`. Returns true if it is a placeholder of the instructions.
     pub(super) fn take(&mut self, response: &'a Value, out: &mut dyn Output) -> bool {
         let place = self.place.clone();
         let placeholder = match response {
             Value::String(text) => {
                 let ended = self.string(text, Stand::Plain, &place, out);
                 if let Ended::Whole(text) = &ended {
-                    // A map of roles in a string in its turn.
+                    // The string contains another object of roles as a string.
                     match object_of(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
                         Some(map) => {
                             let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);
@@ -248,7 +249,7 @@ impl<'a> Reader<'a> {
         placeholder
     }
 
-    /// What stands under `key`, or in a list there.
+    /// Reads texts under `key`, or in a list there, which is not the role key.
     fn elsewhere(&mut self, key: &str, value: &'a Value, place: &Standing<'a>, out: &mut dyn Output) {
         match value {
             Value::String(text) => {
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list under `key`. Its objects that have members have places of their own, one after the other.
+    /// Reads a list under `key`. Its non-empty objects have places of their own, in order.
     fn list(
         &mut self,
         key: &str,

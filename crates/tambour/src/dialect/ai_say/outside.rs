@@ -1,26 +1,26 @@
-//! What stands outside of the objects: prose, and the marks of code fences.
+//! Text outside the objects: extents of prose, and marks of code fences.
 
 use crate::lex::fence::{self, Fence};
 use crate::span::Place;
 
-/// Watches the text between objects, line by line.
+/// Extents of prose between objects, read line by line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outside {
-    /// The beginning of the line under way, and where it starts.
+    /// The beginning of the current line.
     line: String,
-    /// Whether there is more of it.
+    /// Set if the line is longer than `line` keeps.
     long: bool,
     start: Place,
     at: Place,
-    /// Where prose began, and prose that thoughts follow.
+    /// Start of the current prose, and the prose before the last thought or answer.
     prose: Option<Place>,
     before: Vec<(Place, usize)>,
 }
 
-/// Places of prose that are told apart.
+/// Most extents of prose that are kept apart.
 const PLACES: usize = 64;
 
-/// Bytes of a line that tell whether it is a fence.
+/// Bytes of a line that decide whether it is a fence mark.
 const KEPT: usize = 64;
 
 impl Outside {
@@ -45,28 +45,28 @@ impl Outside {
         }
     }
 
-    /// A comment: it is prose, and marks of fences in it are none.
+    /// Handles a comment: it is prose, and fence marks inside it do not count.
     pub(super) fn comment(&mut self, text: &str) {
         self.end_line();
         self.prose(self.at);
         self.at.advance(text);
     }
 
-    /// An object begins or the input ends.
+    /// Ends the line: an object begins or the input ends.
     pub(super) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        // What is longer than any mark is text.
+        // A line longer than any mark is text.
         if std::mem::take(&mut self.long) || !is_mark(line.trim()) {
             self.prose(self.start);
         }
     }
 
-    /// Something at `place` is not part of the answer.
+    /// Marks text at `place` as prose.
     pub(super) fn prose(&mut self, place: Place) {
         self.prose.get_or_insert(place);
     }
 
-    /// Something that is no prose follows at the offset `end`.
+    /// Ends the current prose at the offset `end`; something else follows.
     pub(super) fn cut(&mut self, end: usize) {
         self.end_line();
         let Some(place) = self.prose.take() else { return };
@@ -77,7 +77,7 @@ impl Outside {
         }
     }
 
-    /// Where prose stood since it was last asked for; the last of it ends at the offset `end`.
+    /// Takes the extents of prose since the last call; the last one ends at the offset `end`.
     pub(super) fn take(&mut self, end: usize) -> Vec<(Place, usize)> {
         let mut prose = std::mem::take(&mut self.before);
         prose.extend(self.prose.take().map(|place| (place, end)));
@@ -85,7 +85,7 @@ impl Outside {
     }
 }
 
-/// Whether a line is blank, or the mark of a fence that is for JSON, or for nothing in particular.
+/// Returns true for a blank line, or a fence mark with no language or that of JSON.
 pub(super) fn is_mark(line: &str) -> bool {
     let json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
     line.is_empty() || Fence::of(line).is_some_and(|(_, language)| language.is_empty() || json(language))

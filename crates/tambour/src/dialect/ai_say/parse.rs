@@ -1,8 +1,8 @@
-//! JSON to an answer: which of the objects is the answer, and its message as it arrives.
+//! Finds the answer among the objects of a reply and streams its message.
 //!
-//! The first object with a message is the answer; if none has one, the first that looks like an answer. `object`
-//! keeps what is known of the value under way, `whole` takes it once it is complete, `other` reads answers in other
-//! shapes, `mention` tells marks of reasoning from mentions of them.
+//! The first object with a message is the answer; if none has one, the first that looks like an answer
+//! . `object` holds the state of the current value and `whole` takes it once it is complete. `other`
+//! reads answers in other shapes; `mention` separates marks of reasoning from mentions of them.
 
 use serde_json::Value;
 
@@ -31,39 +31,41 @@ use crate::repair::json::{
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
-/// The objects of one reply.
+/// Reader of one `ai_say` reply.
 pub(super) struct Answers {
     pub(super) outside: Outside,
-    /// Whether something that looks like an answer has begun.
+    /// Set once something that looks like an answer has begun.
     pub(super) begun: bool,
     pub(super) thoughts: Thoughts,
-    /// Where an object begins that was cut before it could look like an answer.
+    /// Start of an object that was truncated before it could be recognized as an answer.
     pub(super) cut: Option<Place>,
     pub(super) message: Message,
     pub(super) object: AnswerObject,
     builder: Builder,
-    /// The answer; until a message was sent, the first object that looks like one.
+    /// The answer; until a message is emitted, the first object that looks like one.
     pub(super) answer: Option<Whole>,
-    /// Repairs of an object that may yet turn out not to be an answer.
+    /// Findings on an object that may turn out not to be an answer.
     pub(super) pending: Vec<Report>,
-    /// Text behind the answer: an aside, if it was reasoning. `None` when there is more than may be held, or more than text.
+    /// Text after the answer, an aside if it was reasoning. `None` if it exceeds the hold limit or is not
+    /// only text.
     pub(super) behind: Option<String>,
     pub(super) before: Before,
-    /// A mark behind the answer that waits for what follows it.
+    /// A mark after the answer that is undecided until more text follows.
     mark: Option<Pending>,
-    /// Prose around the answer, which is the message where that has none.
+    /// Prose around the answer, which is the message if the answer has none.
     pub(super) prose: Prose,
-    /// Text around the answer, and whether the object under way is quoted.
+    /// Detects examples from the text around the answer.
     pub(super) surroundings: Surroundings,
+    /// Set if the current object is quoted.
     pub(super) quoted: bool,
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
-    /// Keys that make an answer of an object, beside its own.
+    /// Additional keys that mark an object as an answer.
     keys: &'static [&'static str],
 }
 
-/// Keys above and including the ones whose places are kept: a key around the answer, a field, and what is nested in it.
+/// Depth to which places of keys are recorded: a key around the answer, a field, and the keys nested in it.
 const DEPTH: usize = 5;
 
 impl Body for Answers {
@@ -113,7 +115,7 @@ impl Body for Answers {
     }
 
     fn report(&mut self, report: Report, out: &mut dyn Output) {
-        // Faults of JSON are on the row of this dialect, where their rule has one.
+        // Faults of JSON get the specification row of this dialect, if their rule has one.
         let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
         let report = match own {
             Some(row) => report.row(row),
@@ -141,9 +143,9 @@ impl Body for Answers {
 
     fn held(&self) -> usize {
         let behind = self.behind.as_ref().map_or(0, String::len);
-        // Before an answer has begun all text is held anyway.
+        // Before an answer has begun all text is held back anyway.
         let waiting = if self.begun { self.object.waiting } else { 0 };
-        // What stands behind an answer waits there already.
+        // The text after an answer is already counted.
         let prose = if self.begun && !self.message.is_sent() { self.prose.held() } else { 0 };
         self.message.held() + self.thoughts.held() + behind.max(prose) + waiting
     }
@@ -177,7 +179,7 @@ impl Answers {
         self.message.is_sent()
     }
 
-    /// The next event, its keys as they are meant.
+    /// Handles the next event, with its keys translated to the fields they stand for.
     fn read(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         self.object.wait(event, self.limits.hold);
         let object = &mut self.object;
@@ -227,7 +229,7 @@ impl Answers {
         }
         match (self.builder.see(event), event) {
             (Some(built), _) => self.value(built, out),
-            // There is no value of one that was too large.
+            // An oversized value has no contents.
             (None, JsonEvent::ValueEnd(end)) => {
                 let start =
                     Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
@@ -239,7 +241,7 @@ impl Answers {
         }
     }
 
-    /// Text outside of the objects.
+    /// Handles text outside the objects.
     fn text(&mut self, text: &str) {
         self.outside.push(text);
         if self.message.is_sent() {
@@ -250,7 +252,7 @@ impl Answers {
         self.outside(text);
     }
 
-    /// A comment outside of the objects.
+    /// Handles a comment outside the objects.
     fn comment(&mut self, text: &str) {
         self.outside.comment(text);
         if !self.message.is_sent() {
@@ -270,14 +272,14 @@ impl Answers {
         }
     }
 
-    /// The answer before this place is an example.
+    /// Marks the answer before this place as an example.
     pub(super) fn quote(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.example = true;
         }
     }
 
-    /// Whether the event is a mark behind a complete answer that may only be spoken of.
+    /// Returns true if the event is a closing mark after a complete answer that may be only a mention.
     fn may_be_mentioned(&mut self, event: &JsonEvent<'_>) -> bool {
         let JsonEvent::ThoughtEnd(mark, Closing::Unopened) = event else { return false };
         if self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
@@ -287,7 +289,7 @@ impl Answers {
         true
     }
 
-    /// What follows a mark that waits. Whether that was all of the event.
+    /// Passes text to an undecided mark. Returns true if it used up the event.
     fn settle(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) -> bool {
         let (Some(mark), JsonEvent::Text(text)) = (&mut self.mark, event) else {
             self.settled(Reading::End, preface, out);
@@ -303,7 +305,7 @@ impl Answers {
         true
     }
 
-    /// It is known what a mark behind the answer is.
+    /// Handles a mark after the answer whose meaning is now known.
     pub(super) fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
         let Some(mark) = self.mark.take() else { return };
         if reading == Reading::Mention {
@@ -319,7 +321,7 @@ impl Answers {
         }
     }
 
-    /// A thought begins or ends in the text around.
+    /// Handles the start or end of a thought outside the objects.
     fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
             _ if self.mark.is_some() => {}
@@ -327,8 +329,8 @@ impl Answers {
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == Closing::Unopened {
                     self.outside.end_line();
-                    // Behind a message that was sent it is dropped, unless another answer follows: then it ended a
-                    // draft.
+                    // After an emitted message the mark is dropped, unless another answer follows:
+                    // then it ended a draft.
                     if let Some(answer) = &mut self.answer {
                         answer.thought |= !self.message.is_sent();
                         answer.doubtful = true;
@@ -341,7 +343,8 @@ impl Answers {
         }
     }
 
-    /// The text before a mark that closes nothing was reasoning: a draft, or an aside behind the answer.
+    /// Treats the text before an unopened closing mark as reasoning: a draft, or an aside after the answer
+    ///
     fn was_thought(&mut self, out: &mut dyn Output) {
         self.prose.forget();
         if !self.begun {
@@ -355,11 +358,11 @@ impl Answers {
         }
     }
 
-    /// The object under way looks like an answer.
+    /// Marks the current object as an answer.
     fn recognised(&mut self, out: &mut dyn Output) {
         self.object.known = true;
         let first = !std::mem::replace(&mut self.begun, true);
-        // Text before it ends here.
+        // The text before it ends here.
         self.outside.cut(self.object.at.offset);
         if self.object.late {
             return;
@@ -370,7 +373,7 @@ impl Answers {
         self.pending.drain(..).for_each(|report| out.report(report));
     }
 
-    /// The first answer begins.
+    /// Begins the first answer.
     pub(super) fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
         self.prose.begins(origin != Origin::Bare);
         self.beside_answer(
@@ -384,7 +387,7 @@ impl Answers {
         }
     }
 
-    /// Reports the text around the answer up to `end`, and what became of it.
+    /// Reports the text around the answer up to `end`.
     pub(super) fn beside_answer(
         &mut self,
         end: usize,
@@ -411,30 +414,30 @@ impl Answers {
                 object.role.clone_from(&object.sub);
                 Stand::Role
             }
-            // A field that slipped into `response` is no message.
+            // A field that slipped into `response` is not a message.
             _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
                 return;
             }
-            // What a part of a list is, beside its text.
+            // The type of a list item, beside its text.
             _ if listed.is_some() && object.last == "type" => return,
             _ => Stand::under(&object.last),
         };
         object.text = true;
-        // Texts of one list stand together.
+        // Texts of one list belong together.
         self.message.begin_in(listed, stand, object.key_at);
         if stand == Stand::Plain {
             object.sub.clear();
         }
     }
 
-    /// The value of `response` is complete: it ended with a bracket.
+    /// Closes `response`, whose value ended with a bracket.
     fn close_response(&mut self, out: &mut dyn Output) {
         if self.object.known && !self.object.late {
             self.message.close(out);
         }
     }
 
-    /// `response` is a string that may be an object.
+    /// Handles a `response` that is a string and may be an object.
     fn whole_response(&mut self, text: &str, out: &mut dyn Output) {
         let inner = other::object_of(text, &self.limits);
         let Some(mut inner) =
@@ -455,7 +458,7 @@ impl Answers {
         self.object.inner = inner;
     }
 
-    /// Takes the message out of a response that was read whole.
+    /// Takes the message out of a complete response.
     pub(super) fn take<'a>(&'a mut self, response: &'a Value, place: Standing<'a>, out: &mut dyn Output) {
         let Answers { roles, limits, message, object, .. } = self;
         let at = place.get();

@@ -1,10 +1,10 @@
-//! Placeholders of the instructions' template, which small models copy instead of filling them in.
+//! Placeholders of the instruction template, which small models copy instead of filling them in.
 
 use serde_json::Value;
 
-/// The placeholders, without the dots that some end with.
+/// The placeholders, each with true if dots follow it.
 const PLACEHOLDERS: [(&str, bool); 9] = [
-    // Nothing but dots.
+    // Dots only.
     ("", true),
     ("0-100", false),
     ("true|false", false),
@@ -16,17 +16,17 @@ const PLACEHOLDERS: [(&str, bool); 9] = [
     ("why to end or to go on", true),
 ];
 
-/// How the dots are written.
+/// Spellings of the dots.
 const DOTS: [&str; 4] = ["...", "…", "……", "......"];
 
-/// Whether a text is a placeholder that nobody filled in.
+/// Returns true if the text is an unfilled placeholder.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     all().any(|(start, end)| text.strip_prefix(start) == Some(end))
 }
 
-/// Tells whether a text is JSON that holds no text and no number, in a fence or not: `null`, `""`, `[]`, `{}` and what is made of
-/// them.
+/// Returns true if the text is JSON without any text or number, with or without a code fence: `null`, `""`,
+/// `[]`, `{}` and nested combinations.
 pub(super) fn is_hollow(text: &str) -> bool {
     fn hollow(value: &Value) -> bool {
         match value {
@@ -38,11 +38,11 @@ pub(super) fn is_hollow(text: &str) -> bool {
         }
     }
     let text = unfenced(text.trim());
-    // Hollow texts are short: a long one is not read for it.
+    // Hollow texts are short, so long ones are not parsed.
     text.is_empty() || text.len() <= HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
 }
 
-/// Content of a fence that is all of a text.
+/// Returns the content of a fence that encloses the entire text.
 fn unfenced(text: &str) -> &str {
     let Some(sign) = ['`', '~'].into_iter().find(|sign| text.starts_with(&String::from(*sign).repeat(3)))
     else {
@@ -54,10 +54,11 @@ fn unfenced(text: &str) -> &str {
     }
 }
 
-/// Bytes of JSON that is looked at for being hollow.
+/// Longest JSON, in bytes, that is tested for being hollow.
 const HOLLOW: usize = 4 << 10;
 
-/// Whether a text without white space in front may become a placeholder when more of it arrives.
+/// Returns true if the text, which has no leading white space, may become a placeholder when more of it
+/// arrives.
 pub(super) fn may_become(text: &str) -> bool {
     all().any(|(start, end)| match text.strip_prefix(start) {
         Some(rest) => end.starts_with(rest),

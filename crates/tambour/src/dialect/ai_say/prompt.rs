@@ -1,5 +1,5 @@
-//! Format instructions for a system prompt. The example comes first: small models follow it better than rules, and they
-//! copy placeholders, so there are none.
+//! Format instructions for a system prompt. The example comes first, because small models follow it better
+//! than rules; it has no placeholders, because they copy them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::options;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
-/// The instructions, with the role that speaks.
+/// Returns the instructions with the configured role key.
 pub(super) fn prompt(options: &Options) -> Prompt {
     let mut prompt = match options.texts.language {
         Language::Zh => ZH,

@@ -1,18 +1,19 @@
-//! Prose around an answer: it is the message of one that has none.
+//! Prose around an answer, which becomes the message if the answer has none.
 
 use serde_json::{Map, Value};
 
 use super::outside::is_mark;
 
-/// The prose so far.
+/// The prose collected so far.
 #[derive(Debug)]
 pub(super) struct Prose {
     before: String,
     behind: String,
-    /// Whether the answer has begun, and in a fence.
+    /// Set once the answer has begun.
     begun: bool,
+    /// Set if the answer began in a fence.
     fenced: bool,
-    /// Set where there is more than may be held, or where it is not asked for.
+    /// Set when the prose exceeds the hold limit or is not needed.
     over: bool,
     limit: usize,
 }
@@ -29,12 +30,12 @@ impl Prose {
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes held back.
     pub(super) fn held(&self) -> usize {
         self.before.len() + self.behind.len()
     }
 
-    /// Text outside of objects.
+    /// Adds text outside the objects.
     pub(super) fn push(&mut self, text: &str) {
         if self.over {
             return;
@@ -45,30 +46,30 @@ impl Prose {
         if self.begun { &mut self.behind } else { &mut self.before }.push_str(text);
     }
 
-    /// An object that is no answer.
+    /// Adds an object that is not an answer.
     pub(super) fn value(&mut self, value: Option<&Map<String, Value>>) {
         if let Some(text) = value.filter(|_| !self.over).and_then(|value| serde_json::to_string(value).ok()) {
             self.push(&text);
         }
     }
 
-    /// The answer begins, perhaps in a fence.
+    /// Begins the answer, which may be in a fence.
     pub(super) fn begins(&mut self, fenced: bool) {
         (self.begun, self.fenced) = (true, fenced);
     }
 
-    /// What has come is no prose.
+    /// Discards the prose collected so far.
     pub(super) fn forget(&mut self) {
         (self.before, self.behind) = (String::new(), String::new());
     }
 
-    /// None is wanted any more.
+    /// Stops collecting and discards the prose.
     pub(super) fn leave(&mut self) {
         self.over = true;
         self.forget();
     }
 
-    /// All of it, without the fence of the answer.
+    /// Takes all prose, without the fence of the answer.
     pub(super) fn take(&mut self) -> Option<String> {
         let (before, behind) = (std::mem::take(&mut self.before), std::mem::take(&mut self.behind));
         let (mut before, mut behind) = (before.trim(), behind.trim());
@@ -82,7 +83,7 @@ impl Prose {
         if is_mark(line.trim()) {
             behind = rest.trim_start();
         }
-        // The rest of an answer whose brackets are wrong is shown to nobody.
+        // The remains of an answer with mismatched brackets must not reach the user.
         if behind.starts_with([',', '}', ']', ':']) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What `response` holds beside the message.
+//! Findings on the members of `response` other than the message.
 
 use serde_json::Value;
 
@@ -10,17 +10,17 @@ use crate::finding::Report;
 use crate::finding::clip;
 use crate::repair::json::{Member, Stand};
 
-/// One `response` that was read, and where its message stands.
+/// Members of one `response`, and the position of its message.
 pub(super) struct Beside<'a> {
     pub(super) stands: &'a Stands,
     pub(super) message: &'a Message,
     pub(super) roles: &'a [String],
-    /// Whether the end of the answer is ours.
+    /// Set if the reader added the end of the answer.
     pub(super) cut: bool,
 }
 
 impl Beside<'_> {
-    /// Reports what stands under `name` and is not the message.
+    /// Reports the members under `name` that are not the message.
     pub(super) fn report(&self, name: &str, value: &Value, reports: &mut Vec<Report>) {
         let responses: Vec<&Member> = self
             .stands
@@ -32,11 +32,11 @@ impl Beside<'_> {
             let joined =
                 self.message.is_joined() && self.message.sent().is_some_and(|(at, _)| at == response.stand.0);
             if joined {
-                // All of it is the message.
+                // The entire value is the message.
                 continue;
             }
             self.message_key(response, reports);
-            // One that is no object and has no message is left out as a whole.
+            // An array without the message is left out as a unit.
             if !value.is_array() || self.has_message(response) {
                 self.members(response, value, reports);
             }
@@ -44,12 +44,12 @@ impl Beside<'_> {
         self.lost(reports);
     }
 
-    /// Whether the message stands in a member.
+    /// Returns true if the message is inside the member.
     pub(super) fn has_message(&self, member: &Member) -> bool {
         self.message.sent().is_some_and(|(at, _)| member.holds(at.offset))
     }
 
-    /// The message stands under another key than the role.
+    /// Reports a message that is under another key than the role.
     fn message_key(&self, response: &Member, reports: &mut Vec<Report>) {
         let Some((at, how)) = self.message.sent() else { return };
         if !response.holds(at.offset) {
@@ -69,7 +69,7 @@ impl Beside<'_> {
             return;
         }
         let first = self.stands.within(response).find(|member| member.holds(at.offset));
-        // In an object under another key that key is not used either.
+        // If the role key is nested in another key, that key is not used either.
         let own = own.filter(|key| first.is_none_or(|first| first.stand.0 == key.stand.0));
         if let Some(key) = own {
             let report = Report::new(rules::FIELD_TYPE, at, key.stand.1, "the message is a list");
@@ -81,7 +81,7 @@ impl Beside<'_> {
             (Some(first), Some(key)) => {
                 (first.stand.0, key.key_end, "left out: its text is taken as the message")
             }
-            // It has no key of its own, or one whose place was not kept.
+            // The text has no key of its own, or its key's place was not recorded.
             (Some(Member { stand, .. }), _) => (stand.0, stand.1, "taken as the message, its keys not used"),
             _ => (at, response.stand.1, "taken as the message, the key not used"),
         };
@@ -111,7 +111,8 @@ impl Beside<'_> {
         }
     }
 
-    /// Whether there is nothing to be left out: a message without text, or half a key at the place of a cut.
+    /// Returns true if nothing is left out: a message without text, or a partial key at the point of
+    /// truncation.
     fn is_nothing(&self, member: &Member, value: Option<&Value>) -> bool {
         match value {
             None | Some(Value::String(_) | Value::Null) if self.roles.contains(&member.key) => {
@@ -122,7 +123,7 @@ impl Beside<'_> {
         }
     }
 
-    /// Texts that have no place of their own apart from the message.
+    /// Reports texts that share a member with the message and have no place of their own.
     fn lost(&self, reports: &mut Vec<Report>) {
         let mut last: Option<Stand> = None;
         for at in self.message.lost() {

@@ -1,9 +1,9 @@
-//! The rules of the answer of a dialogue round (S-051 to S-055).
+//! Rules of the answer of a dialogue round (S-051 to S-055).
 
 use crate::dialect::{draft, marker};
 use crate::finding::rules;
 
-/// An answer: the assessment, the response and what follows it, each as it stands in the JSON.
+/// Builds an answer from the assessment, the response and the following fields, each given as JSON text.
 macro_rules! answer {
     ($assessment:expr, $response:literal) => {
         concat!(
@@ -16,7 +16,7 @@ macro_rules! answer {
     };
 }
 
-/// An assessment with this level.
+/// Builds an assessment with this level.
 macro_rules! level {
     ($level:literal) => {
         concat!(
@@ -115,7 +115,7 @@ rules! {
         ), correct GOOD;
 }
 
-/// What reasoning may break.
+/// Rules for reasoning.
 pub(super) const DRAFT: draft::Rules = draft::Rules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
@@ -125,6 +125,6 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     fields: &["response", "assessment"],
 };
 
-/// What the failure marker breaks.
+/// Rules for the failure marker.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::options;
 use crate::options::Options;
 
-/// The schema, with the role that speaks.
+/// Returns the schema with the configured role key.
 pub(super) fn schema(options: &Options) -> Value {
     let role = &options::role(options);
     json!({

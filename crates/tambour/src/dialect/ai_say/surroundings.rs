@@ -1,39 +1,40 @@
-//! Text around an answer: whether the answer is quoted, stands in a code span, or in the middle of a sentence. Such an answer is an
-//! example, and does not end the action.
+//! Detects answers that are quoted, in a code span or in the middle of a sentence. Such an answer is an
+//! example and does not end the action.
 
-/// Text outside of objects, as far as it tells where the next object stands.
+/// State of the text outside objects that decides whether an object is an example.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surroundings {
-    /// First and last characters of the line that are not blank.
+    /// First and last non-blank characters of the line.
     first: Option<char>,
     last: Option<char>,
-    /// Backticks of the run under way, and whether nothing but blanks stands before it on its line.
+    /// Backticks of the current run.
     run: usize,
+    /// Set if only blanks precede the run on its line.
     run_leads: bool,
     /// Backticks of the run that is open in this paragraph.
     open: usize,
-    /// An object that may prove to be an example, and the one before it.
+    /// An object that may turn out to be an example, and the one before it.
     suspect: Option<Suspect>,
     earlier: Option<Suspect>,
 }
 
-/// An object of which the text behind it decides.
+/// An object that is judged by the text after it.
 #[derive(Clone, Copy, Debug)]
 struct Suspect {
-    /// Backticks that would close the span it stands in; 0 if it stands in none.
+    /// Backticks that would close the code span around it; 0 if it is in none.
     open: usize,
-    /// Whether it stands behind the beginning of a sentence.
+    /// Set if it follows the beginning of a sentence.
     sentence: bool,
 }
 
-/// Signs behind which an object does not go on with a sentence.
+/// Characters after which an object does not continue a sentence.
 const ENDS: &[char] = &[':', '：', '.', '。', '!', '！', '?', '？', '…', '`', '~', '}', ']', '*', '>', '|'];
 
 /// Backticks that begin a fence at the start of a line.
 const FENCE: usize = 3;
 
 impl Surroundings {
-    /// Text outside of objects. Whether it makes an example of the answer before it.
+    /// Reads text outside objects. Returns true if it makes the answer before it an example.
     pub(super) fn text(&mut self, text: &str) -> bool {
         let mut example = false;
         for c in text.chars() {
@@ -58,7 +59,7 @@ impl Surroundings {
                 suspect.sentence = false;
             }
             if blank {
-                // A span does not go on behind a blank line.
+                // A code span ends at a blank line.
                 self.open = 0;
                 self.suspect = None;
             }
@@ -74,7 +75,7 @@ impl Surroundings {
         example
     }
 
-    /// A run of backticks ends. Whether it closes the span that the answer stands in.
+    /// Ends a run of backticks. Returns true if it closes the code span around the answer.
     fn end_run(&mut self) -> bool {
         let run = std::mem::take(&mut self.run);
         if run == 0 {
@@ -97,7 +98,7 @@ impl Surroundings {
         closes
     }
 
-    /// An object begins. Whether it is quoted.
+    /// Begins an object. Returns true if it is quoted.
     pub(super) fn object(&mut self) -> bool {
         self.end_run();
         let sentence = self.last.is_some_and(|last| !ENDS.contains(&last));
@@ -109,12 +110,12 @@ impl Surroundings {
         quoted
     }
 
-    /// The object was no answer: what comes tells of the one before it.
+    /// Discards the object, which was not an answer: later text is about the one before it.
     pub(super) fn forget(&mut self) {
         self.suspect = self.earlier.take();
     }
 
-    /// The reply ends: a span may close right here.
+    /// Ends the reply. Returns true if a code span closes right here.
     pub(super) fn end(&mut self) -> bool {
         self.end_run()
     }

@@ -1,4 +1,4 @@
-//! Values that are complete: which of them is the answer, what stands beside its message, and what it comes to at the end.
+//! Complete values: selects the answer, reports what is not its message, and reads it at the end.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,7 @@ use crate::repair::json::Built;
 use crate::span::Place;
 
 impl Answers {
-    /// A whole value.
+    /// Handles a complete value.
     pub(super) fn value(&mut self, built: Built, out: &mut dyn Output) {
         let Built { value, end, duplicates, members, .. } = built;
         self.outside.start_at(end.place);
@@ -30,7 +30,7 @@ impl Answers {
             self.another();
             self.lost(at, end_at, out);
         }
-        // Items before and behind the answer in a list.
+        // Counts of items before and after the answer in a list.
         let mut items = (0, 0);
         let value = match value {
             Value::Array(list) => {
@@ -54,7 +54,7 @@ impl Answers {
             value = self.unwrapped(value, &mut stands, out);
         }
         if !self.object.known || self.object.late {
-            // What is no answer is not used, but for what the prose around says.
+            // An object that is not an answer is used only as prose.
             self.surroundings.forget();
             if !std::mem::take(&mut self.object).known {
                 self.outside.prose(at);
@@ -111,7 +111,7 @@ impl Answers {
         self.keep(whole, out);
     }
 
-    /// The answer is an item of an array.
+    /// Reports an answer that is an item of an array.
     fn in_list(&self, (before, behind): (usize, usize), end: usize, out: &mut dyn Output) {
         let (at, (first, last)) = (self.object.at, self.object.edges);
         let report = |at, end, message| Report::new(rules::ANSWER_IN_ARRAY, at, end, message);
@@ -124,7 +124,8 @@ impl Answers {
         }
     }
 
-    /// Tells what the response called `name` holds beside the message, and whether `response` holds that.
+    /// Reports the members of the response `name` that are not the message. Returns true if `response`
+    /// contains the message.
     fn beside(&self, name: &str, value: &Value, stands: &Stands, cut: bool, out: &mut dyn Output) -> bool {
         let beside = Beside { stands, message: &self.message, roles: &self.roles, cut };
         let mut reports = Vec::new();
@@ -133,7 +134,7 @@ impl Answers {
         stands.get(&["response"]).is_some_and(|member| beside.has_message(member))
     }
 
-    /// Keeps an answer, or the one before it.
+    /// Keeps the value as the answer, or keeps the one before it.
     fn keep(&mut self, whole: Whole, out: &mut dyn Output) {
         self.another();
         self.behind = Some(String::new());
@@ -144,20 +145,21 @@ impl Answers {
         }
     }
 
-    /// Another answer has come: one that a mark followed was a draft, and does not act.
+    /// Notes that another answer has come: an answer that a closing mark followed was a draft and does not
+    /// act.
     pub(super) fn another(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.thought |= answer.doubtful;
         }
     }
 
-    /// One of several answers is left out.
+    /// Reports that one of several answers is left out.
     fn lost(&self, at: Place, end: usize, out: &mut dyn Output) {
         let report = Report::new(rules::MULTIPLE_ANSWERS, at, end, "one of several answer objects");
         out.report(report.repaired("left out: the first one with a message is the answer"));
     }
 
-    /// The answer in an object with one key, if it is the first of the reply.
+    /// Unwraps an answer in an object with a single key, if it is the first of the reply.
     fn unwrapped(
         &mut self,
         value: Option<Map<String, Value>>,
@@ -175,7 +177,7 @@ impl Answers {
         let message = "the answer stands in an object of its own";
         let report = Report::new(rules::ANSWER_WRAPPED, at, stands.outer_end(), message);
         out.report(report.repaired("left out: what it holds is read alone"));
-        // In an assessment that is not closed before it, it is the response all the same.
+        // A response nested in an unclosed assessment is the response all the same.
         let lifted = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
         let (response, path) = match inner.get("response") {
             Some(response) => (Some(response), ["response"].as_slice()),
@@ -187,7 +189,7 @@ impl Answers {
         Some(inner)
     }
 
-    /// A response under another name, where its own is absent: its name and value.
+    /// Takes a response under another name if `response` is absent. Returns its name and value.
     fn renamed(
         &mut self,
         answer: &mut Map<String, Value>,
@@ -213,8 +215,8 @@ impl Answers {
         Some((name.to_owned(), response))
     }
 
-    /// Gives the fields their own places and names: those that stand in the assessment since it is not closed before them,
-    /// and those of other spellings, which have been read as what they mean.
+    /// Reports fields with other spellings, whose values are already under their own names, and moves
+    /// fields of the answer out of an assessment that was not closed before them.
     fn canonical(
         &self,
         answer: &mut Map<String, Value>,
@@ -234,7 +236,8 @@ impl Answers {
         }
         let Some(Value::Object(assessment)) = answer.get_mut("assessment") else { return };
         let mut lifted = Vec::new();
-        // What ends the action is read from its own place only, or of an answer that is cut and does not end it.
+        // `should_exit` is read only in its own place, or from a truncated answer, which does not end the
+        // action.
         let lifts = |name: &&&str| **name != "assessment" && (cut || **name != "should_exit");
         for name in TOP.iter().filter(lifts) {
             lifted.extend(assessment.shift_remove(*name).map(|value| (*name, value)));
@@ -253,7 +256,7 @@ impl Answers {
         }
     }
 
-    /// The message of a response that is no text: its texts, joined.
+    /// Joins the texts of a response that is not a string to the message.
     fn joined(
         &mut self,
         name: &str,
@@ -285,7 +288,7 @@ impl Answers {
             (None, Value::Object(_)) => {
                 (Some(rules::ROLE_KEY_UNEXPECTED), "the message stands under another key than the role")
             }
-            // That it is no object is told by itself.
+            // A response that is not an object has its own finding.
             (None, _) => (None, ""),
         };
         if let Some(rule) = rule {
@@ -295,7 +298,7 @@ impl Answers {
         self.message.send_joined(&text, at, out);
     }
 
-    /// The end of the input: the answer.
+    /// Ends the input and returns the answer.
     pub(super) fn finish(
         &mut self,
         cut: bool,
@@ -322,7 +325,7 @@ impl Answers {
         if !self.message.is_sent() {
             let (at, end) = whole.stands.near(&["response"]);
             let report = Report::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
-            // The prose around it is what the model says.
+            // The prose around the answer is what the model says.
             if let Some(text) = self.prose.take() {
                 self.message.send(&text, out);
                 beside.1 = "taken as the message";
@@ -359,7 +362,7 @@ impl Answers {
     }
 }
 
-/// Whether an object that was cut may have become an answer: it has at most the beginning of one key.
+/// Returns true if a truncated object could have become an answer: it has at most the start of one key.
 fn may_begin(object: &Map<String, Value>) -> bool {
     let half = |key: &String| TOP.iter().any(|name| name.starts_with(key.as_str()));
     object.len() < 2 && object.iter().all(|(key, value)| half(key) && value.is_null())

@@ -1,4 +1,4 @@
-//! An answer as a model should write it.
+//! Writes an answer in the form a model should use.
 
 use std::io::Write;
 
@@ -10,8 +10,8 @@ use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::Answer;
 use crate::options::Options;
 
-/// Writes the answer of one reply: its message, and what an `exit_decision` among the events says. What events do not
-/// hold has the values that never end an action early.
+/// Writes the answer of one reply: its message, and the contents of an `exit_decision` among the events.
+/// Fields that no event holds get the values that never end an action early.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let mut said = Answer::default();
@@ -46,7 +46,7 @@ pub(super) fn answer(said: &Answer, role: &str, events: &[Event<'_>]) -> String 
     let fields = assessment.as_object().into_iter().flatten();
     for (number, (name, value)) in fields.enumerate() {
         let comma = if number == 0 { "" } else { ",\n" };
-        // Writing to bytes never fails.
+        // Writing to a `Vec` never fails.
         let _ = write!(out, "{comma}    {}: {value}", text(name));
     }
     let _ = write!(out, "\n  }},\n  \"response\": {{\n    {}: ", text(role));

@@ -1,4 +1,4 @@
-//! Arguments of a call that stand in another form than `args`, or under another name (P-031, R-76).
+//! Arguments of a call in another form than `args`, or under another name (P-031, R-76).
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ use crate::span::Place;
 /// Other names of `args`.
 const ARGS: &[&str] = &["arguments", "parameters"];
 
-/// Whether a key is another name of `args`.
+/// Returns true if the key is another name of `args`.
 pub(super) fn is_args_name(key: &str) -> bool {
     ARGS.contains(&key)
 }
 
-/// Puts name and arguments of a call where they belong, if they stand under other names, the right names are absent, and
-/// nothing else may be meant. Gives what was read as what, in words.
+/// Moves the name and arguments of a call to their proper keys if they are under other names, the proper keys
+/// are absent and nothing else can be meant. Returns a description of the change.
 pub(super) fn rename(call: &mut Map<String, Value>) -> Option<String> {
     if call.contains_key("args") {
         return None;
@@ -31,7 +31,7 @@ pub(super) fn rename(call: &mut Map<String, Value>) -> Option<String> {
     Some(format!("`{key}` stands for `args`"))
 }
 
-/// OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
+/// Reads OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
 fn function(call: &mut Map<String, Value>) -> Option<String> {
     let function =
         call.get("function")?.as_object().filter(|_| ARGS.iter().all(|&key| !call.contains_key(key)))?;
@@ -43,14 +43,14 @@ fn function(call: &mut Map<String, Value>) -> Option<String> {
     Some("`function` holds `name` and `args`".to_owned())
 }
 
-/// The one of these keys that is there, if arguments stand under it.
+/// Returns the only one of these keys that is present, if it holds arguments.
 fn only<'k>(fields: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
     let mut found = keys.iter().filter(|&&key| fields.contains_key(key));
     let key = found.next()?;
     (found.next().is_none() && fields.get(*key).is_some_and(is_args)).then_some(*key)
 }
 
-/// Whether a value may be arguments: an object, or a text with one.
+/// Returns true if the value may be arguments: an object, or a string that contains one.
 fn is_args(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,
@@ -59,7 +59,7 @@ fn is_args(value: &Value) -> bool {
     }
 }
 
-/// Whether a value may be arguments that stand under another key than `args`.
+/// Returns true if a value under another key than `args` may be arguments.
 pub(super) fn holds_args(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),
@@ -68,18 +68,18 @@ pub(super) fn holds_args(value: &Value) -> bool {
     }
 }
 
-/// Arguments that were written as a text.
+/// Result of reading arguments that are written as a string.
 pub(super) enum Decoded {
     Object(Value, Vec<Duplicate>),
-    /// The text holds no object, or is no JSON.
+    /// The string has no object, or is not JSON.
     None,
-    /// It holds one with a value that may not be the one that was meant.
+    /// The string has an object with a value that may not be the one meant.
     Doubtful(Doubt, String),
-    /// It holds one that cannot be used, for this reason.
+    /// The string has an object that is unusable, for this reason.
     Unusable(String),
 }
 
-/// Reads arguments that were written as a text. `room` is what is left of `limits.value` and `limits.items`.
+/// Reads arguments written as a string. `room` is what remains of `limits.value` and `limits.items`.
 pub(super) fn decode(text: &str, limits: &Limits, room: &mut (usize, usize)) -> Decoded {
     let mut inner =
         Inner { builder: Builder::limited(room.0, room.1), value: None, fault: None, rounded: false };
@@ -109,7 +109,7 @@ pub(super) fn decode(text: &str, limits: &Limits, room: &mut (usize, usize)) -> 
     }
 }
 
-/// The one value of a text, and what is odd about it.
+/// Sink for the single value of a string and its first fault.
 struct Inner {
     builder: Builder,
     value: Option<(Value, Vec<Duplicate>)>,

@@ -1,4 +1,5 @@
-//! The calls of a plan: their form, their tools and arguments, who may call them (P-014 to P-016, P-028, P-031, P-033).
+//! Checks of a plan's calls: form, tools, arguments, and permission of the caller (P-014 to P-016, P-028,
+//! P-031, P-033).
 
 use std::fmt::Arguments;
 
@@ -15,7 +16,8 @@ use crate::schema::type_name;
 use crate::tool::{Tool, Tools};
 
 impl Check<'_> {
-    /// The calls: how many are valid; `None` when they cannot be read as such. A valid one has `name` and `args`.
+    /// Checks the calls and returns the number of valid ones, or `None` if they are unreadable. A valid call
+    /// has `name` and `args`.
     pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<usize> {
         if !self.present("tool_calls") {
             return None;
@@ -61,7 +63,7 @@ impl Check<'_> {
         Some(sound)
     }
 
-    /// Turns the faults of a call into the word that it was left out.
+    /// Turns the faults of a call into a finding that it was left out.
     fn drop_call(&mut self, index: usize, before: usize) {
         for report in &mut self.reports[before..] {
             report.repair = Some("the call is left out".to_owned());
@@ -72,7 +74,7 @@ impl Check<'_> {
         self.reports.push(found.repaired("left out; the other calls are kept"));
     }
 
-    /// One call; what is wrong with it makes the plan invalid (P-028).
+    /// Checks one call; any fault makes the plan invalid (P-028).
     fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) {
         let (place, end) = self.places.call(index);
         let at = format_args!("/tool_calls/{index}");
@@ -104,7 +106,7 @@ impl Check<'_> {
         let options = self.options;
         let tools = options::tools(options);
         let Some(tool) = tools.get(name) else {
-            // Looking for close names takes time: there may be thousands of calls.
+            // Finding close names is slow and there may be thousands of calls.
             self.unknown += 1;
             let close = if self.unknown <= MISMATCHES { tools.close(name) } else { Vec::new() };
             let hint = match close.is_empty() {
@@ -129,13 +131,14 @@ impl Check<'_> {
             let message = format!("`{at}`: `{}` does more than read, in a {} plan", tool.name, mode.name);
             return self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
         }
-        // Of a call that cannot run all is reported already.
+        // For a call that cannot run, everything has been reported already.
         if let Some(message) = further {
             self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }
 
-    /// The arguments of a call, read as P-031 says and held against the schema of the tool: whether they satisfy it.
+    /// Reads the arguments of a call as P-031 defines and checks them against the tool's schema. Returns true
+    /// if they satisfy it.
     fn args(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -151,7 +154,7 @@ impl Check<'_> {
                 Decoded::Object(value, duplicates) => {
                     let twice = !duplicates.is_empty();
                     for duplicate in duplicates {
-                        // Places in the text are none of the reply.
+                        // Places in the string are not places in the reply.
                         let mut found = duplicate.report(duplicate.first);
                         found.message = format!("`{at}/args` is a text, and in it: {}", found.message);
                         (found.place, found.end) = (place, end);
@@ -182,7 +185,7 @@ impl Check<'_> {
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
             let report = Report::new(rules::ARGS_INVALID, place, end, message);
-            // P-021: an argument of a tool of the specification.
+            // P-021: an argument of a tool defined in the specification.
             let standard = || Tools::sample().get(&tool.name).is_some_and(|standard| standard == tool);
             let argument = !mismatch.pointer.is_empty() && standard();
             self.fault(if argument { report.row("P-021") } else { report });
@@ -190,7 +193,7 @@ impl Check<'_> {
         mismatches.is_empty()
     }
 
-    /// Those of a call that has none: right for a tool that needs none (P-031).
+    /// Handles a call without arguments, which is valid for a tool that needs none (P-031).
     fn without_args(
         &mut self,
         fields: &mut Map<String, Value>,
@@ -213,7 +216,7 @@ impl Check<'_> {
     }
 }
 
-/// The report on a call with a value that may not be the one that was meant.
+/// Builds the finding on a call with a value that may not be the one meant.
 fn doubtful(doubt: Doubt, (place, end): Stand, message: String) -> Report {
     let rule = match doubt {
         Doubt::Guess => rules::VALUE_GUESSED,
@@ -223,7 +226,7 @@ fn doubtful(doubt: Doubt, (place, end): Stand, message: String) -> Report {
     Report::new(rule, place, end, message)
 }
 
-/// Says which fields of a call have no meaning: they stay in the plan and change nothing (P-029).
+/// Describes the unknown fields of a call: they stay in the plan and have no effect (P-029).
 fn further(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
     let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
     let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";

@@ -1,4 +1,4 @@
-//! One object held against the contract of plans (P-002 to P-016, P-028 to P-033).
+//! Checks an object against the contract of plans (P-002 to P-016, P-028 to P-033).
 
 use serde_json::{Map, Value};
 
@@ -15,35 +15,36 @@ use crate::schema::type_name;
 use crate::span::Place;
 use crate::tool::CHECKS;
 
-/// The fields every plan has.
+/// Fields that every plan has.
 pub(super) const FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Wrong places of one call's arguments that are reported.
+/// Most faults reported for one call's arguments.
 pub(super) const MISMATCHES: usize = 8;
 
-/// Where something stands: its first place, and the offset after it.
+/// Extent of a part of the reply: its first place, and the offset after it.
 pub(super) type Stand = (Place, usize);
 
-/// Where the parts of an object stand.
+/// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) start: Place,
     pub(super) end: usize,
-    /// Members of the object, each from its key to the next one. Of fields that come again the last one.
+    /// Members of the object, each from its key to the next one. A duplicate field has its last place.
     members: Vec<(String, Stand)>,
-    /// Members beyond those.
+    /// Extent of the members whose places are not recorded.
     more: Option<Stand>,
-    /// Whether the last member is one of them, and otherwise which it is.
+    /// Index of the last member in `members`, or `None` if it is beyond them.
     last: Option<usize>,
-    /// The items of `tool_calls`, each from its first key to that of the next one, where they have one.
+    /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
+    /// key.
     calls: Vec<Option<Stand>>,
-    /// The one under way.
+    /// Index of the current call.
     call: Option<usize>,
-    /// How often the key of the calls has come.
+    /// Number of `tool_calls` keys seen.
     pub(super) lists: usize,
 }
 
-/// Members of an object whose places are kept.
+/// Most members whose places are recorded.
 const MEMBERS: usize = 64;
 
 impl Places {
@@ -51,7 +52,7 @@ impl Places {
         Places { start, end: start.offset, ..Places::default() }
     }
 
-    /// A key of the object comes.
+    /// Handles a key of the object.
     pub(super) fn key(&mut self, key: &str, place: Place) {
         self.ends(place.offset);
         let known = FIELDS.contains(&key);
@@ -76,7 +77,7 @@ impl Places {
         }
     }
 
-    /// The member under way ends here.
+    /// Ends the current member.
     pub(super) fn ends(&mut self, end: usize) {
         self.end = end;
         match self.last {
@@ -90,12 +91,12 @@ impl Places {
         self.call_ends(end);
     }
 
-    /// An item of `tool_calls` begins.
+    /// Begins an item of `tool_calls`.
     pub(super) fn item(&mut self) {
         self.calls.push(None);
     }
 
-    /// A key of such an item comes.
+    /// Handles a key of such an item.
     pub(super) fn item_key(&mut self, place: impl Fn() -> Place) {
         if let Some(None) = self.calls.last() {
             let place = place();
@@ -112,62 +113,63 @@ impl Places {
         }
     }
 
-    /// Whether the member under way is the list of calls.
+    /// Returns true if the current member is the list of calls.
     pub(super) fn in_calls(&self) -> bool {
         self.last.is_some_and(|last| self.members[last].0 == "tool_calls")
     }
 
-    /// Whether there is no more of the object than half of a first key, which may become a field of plans.
+    /// Returns true if the object has at most part of a first key that may become a field of plans.
     pub(super) fn may_begin(&self) -> bool {
         let half = |key: &str| FIELDS.iter().any(|field| field.starts_with(key));
         self.members.len() < 2 && self.members.iter().all(|(key, _)| half(key))
     }
 
-    /// How many fields of plans the object has.
+    /// Returns the number of plan fields in the object.
     pub(super) fn fields(&self) -> usize {
         self.members.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())).count()
     }
 
-    /// Where a member stands; the object, if it has none of that name.
+    /// Returns the extent of a member, or that of the object if there is no such member.
     pub(super) fn member(&self, name: &str) -> Stand {
         let found = self.members.iter().rev().find(|(key, _)| key == name);
         found.map_or((self.start, self.end), |(_, stand)| *stand)
     }
 
-    /// Items of the list of calls.
+    /// Returns the number of items in the list of calls.
     pub(super) fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Where a call stands; the list, if it is no object.
+    /// Returns the extent of a call, or that of the list if the call is not an object.
     pub(super) fn call(&self, index: usize) -> Stand {
         self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member("tool_calls"))
     }
 }
 
-/// A plan, and what was wrong with it.
+/// A checked plan with its findings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checked {
-    /// The object with what was repaired; the four fields first.
+    /// The repaired object; the four plan fields come first.
     pub(super) plan: Value,
-    /// How many of its calls are valid.
+    /// Number of valid calls.
     pub(super) calls: usize,
     pub(super) reports: Vec<Report>,
-    /// Whether nothing forbids to use it.
+    /// Set if the plan may be used.
     pub(super) valid: bool,
-    /// Whether it calls tools, or means to.
+    /// Set if the plan calls tools or intends to.
     pub(super) acts: bool,
-    /// Whether it stands in a list or under a key.
+    /// Set if the plan is in a list or under a key.
     pub(super) wrapped: bool,
-    /// Whether its answer was no text, and was read as one.
+    /// Set if the answer was not a string and was read as one.
     pub(super) from_value: bool,
-    /// Whether it is not valid, and its answer or calls are lost with it while no report covers them.
+    /// Set if the plan is invalid and its answer is lost without a finding.
     pub(super) lost: bool,
+    /// Set if the plan is invalid and its calls are lost without a finding.
     pub(super) lost_calls: bool,
 }
 
 impl Checked {
-    /// The text of a plan that cannot be used and calls nothing: it is the answer all the same.
+    /// Returns the text of an unusable plan without calls, which is the answer all the same.
     pub(super) fn answer(&self) -> String {
         let Some(value) = self.plan.get("direct_response").filter(|_| !self.acts) else {
             return String::new();
@@ -177,7 +179,7 @@ impl Checked {
     }
 }
 
-/// Holds `value` against the contract.
+/// Checks `value` against the contract.
 pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options: &Options) -> Checked {
     let Value::Object(fields) = value else {
         let found = Report::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
@@ -214,31 +216,33 @@ pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options:
     Checked { plan: Value::Object(plan), calls, reports, valid, acts, from_value, ..Checked::default() }
 }
 
+/// Check of one object against the contract.
 pub(super) struct Check<'a> {
     pub(super) fields: Map<String, Value>,
     pub(super) places: &'a Places,
     pub(super) doubts: &'a PlanDoubts,
     pub(super) options: &'a Options,
     pub(super) reports: Vec<Report>,
-    /// Calls of tools that there are not.
+    /// Number of calls of unknown tools.
     pub(super) unknown: usize,
-    /// What arguments that are written as texts may still hold, in bytes and items.
+    /// Bytes and items that arguments written as strings may still use.
     pub(super) room: (usize, usize),
-    /// Steps that are left for checks of arguments.
+    /// Steps left for checks of arguments.
     pub(super) checks: u64,
-    /// Whether the answer was no text, and was read as one.
+    /// Set if the answer was not a string and was read as one.
     from_value: bool,
     pub(super) valid: bool,
 }
 
 impl Check<'_> {
-    /// A fault that makes the plan invalid.
+    /// Adds a fault that makes the plan invalid.
     pub(super) fn fault(&mut self, report: Report) {
         self.valid = false;
         self.reports.push(report);
     }
 
-    /// Whether a field is there. `null` counts only where it means something (P-002).
+    /// Returns true if a field is present, else reports it. `null` counts only where it has a meaning
+    /// (P-002).
     pub(super) fn present(&mut self, name: &'static str) -> bool {
         let there = self
             .fields
@@ -302,7 +306,7 @@ impl Check<'_> {
         Some(mode)
     }
 
-    /// A key that is like that of the mode, and under which another one stands.
+    /// Returns a key that resembles that of the mode and holds another mode.
     fn other_mode(&self, known: &Mode) -> Option<String> {
         let named = |key: &str| {
             let plain = |c: &char| c.is_ascii_alphanumeric();
@@ -342,7 +346,7 @@ impl Check<'_> {
         }
     }
 
-    /// An answer that is no text, in a mode that wants one: the text in it is read.
+    /// Reads the text of an answer that is not a string, in a mode that needs one.
     fn other_text(&mut self, mode: Option<&Mode>) {
         let value = &self.fields["direct_response"];
         let text = mode.filter(|mode| mode.text != Text::None).and_then(|_| text_in(value));
@@ -363,7 +367,7 @@ impl Check<'_> {
         self.fault(Report::new(rules::DIRECT_EMPTY, place, end, message).row(mode.rows.0));
     }
 
-    /// Fields beyond the four.
+    /// Reports fields beyond the four.
     fn others(&mut self, mode: Option<&Mode>) {
         if let Some(name) = mode.and_then(|mode| mode.field) {
             match self.fields.get(name) {

@@ -1,11 +1,11 @@
-//! Doubts about the values of a plan: in which call of it they stand, or beside its calls.
+//! Doubts about the values of a plan, by call or outside its calls.
 
 use super::wrapped::Wrapper;
 use crate::finding::Doubt;
 use crate::repair::json::{Doubts, PathStep, ValueDoubt};
 use crate::span::Place;
 
-/// The doubts about an object that may be a plan.
+/// Doubts about an object that may be a plan.
 #[derive(Debug, Default)]
 pub(super) struct PlanDoubts {
     doubts: Doubts,
@@ -15,7 +15,7 @@ pub(super) struct PlanDoubts {
 }
 
 impl PlanDoubts {
-    /// Those of a value that holds the plan in this wrapper.
+    /// Creates the doubts of a value that contains the plan in this wrapper.
     pub(super) fn new(doubts: Doubts, wrapper: Option<&Wrapper>) -> PlanDoubts {
         let around = match wrapper {
             None => None,
@@ -26,22 +26,22 @@ impl PlanDoubts {
         PlanDoubts { doubts, mode: path("response_mode"), calls: path("tool_calls") }
     }
 
-    /// Whether the mode stands twice.
+    /// Returns true if the mode is given twice.
     pub(super) fn mode_twice(&self) -> bool {
         self.doubts.iter().any(|one| one.doubt == Doubt::DuplicateKey && one.path == self.mode)
     }
 
-    /// Whether anything was guessed that no call holds.
+    /// Returns true if a value outside the calls was guessed.
     pub(super) fn beside_calls(&self) -> bool {
         self.doubts.iter().any(|one| one.doubt != Doubt::DuplicateKey && !self.is_in_call(one))
     }
 
-    /// Whether the key that stands at this place is one of a call that stands twice.
+    /// Returns true if the key at this place is a duplicate inside a call.
     pub(super) fn in_call(&self, key: Place) -> bool {
         self.doubts.iter().any(|one| one.place == key && self.is_in_call(one))
     }
 
-    /// The first doubt about a call.
+    /// Returns the first doubt about a call.
     pub(super) fn of_call(&self, index: usize) -> Option<&ValueDoubt> {
         let path: Vec<PathStep> = self.calls.iter().cloned().chain([PathStep::Index(index)]).collect();
         self.doubts.within(&path)

@@ -1,11 +1,11 @@
-//! The safe fallback (P-017).
+//! Safe fallback plan (P-017).
 
 use serde_json::{Value, json};
 
 use super::options::Variant;
 use crate::texts::Texts;
 
-/// The mode that answers with a text and calls nothing.
+/// Returns the mode that answers with a text and calls nothing.
 pub(super) fn answering(variant: Variant) -> &'static str {
     match variant {
         Variant::V1 => "GENERAL_CHAT",
@@ -13,7 +13,7 @@ pub(super) fn answering(variant: Variant) -> &'static str {
     }
 }
 
-/// The plan that stands in for one that cannot be used.
+/// Returns the plan that replaces an unusable one.
 pub(super) fn plan(variant: Variant, texts: &Texts) -> Value {
     json!({
         "thought": texts.plan_thought,

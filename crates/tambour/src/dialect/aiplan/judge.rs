@@ -1,4 +1,5 @@
-//! A whole object with its repairs, its end and what it stands in: whether it may be used (P-026, P-027).
+//! Decides whether a complete object may be used, by its contract, repairs, end and surroundings (P-026,
+//! P-027).
 
 use super::check::{Checked, Stand, check};
 use super::doubts::PlanDoubts;
@@ -14,7 +15,7 @@ use crate::repair::rules as json_rules;
 use crate::span::Place;
 use crate::texts::counted;
 
-/// The report on an object of which there is no value.
+/// Builds the finding on an object that exceeds the limits and has no value.
 pub(super) fn too_large(start: Place, end: usize, options: &Options) -> Report {
     let Limits { value, items, .. } = options.limits;
     let (bytes, values) = (counted(value, "byte"), counted(items, "value"));
@@ -22,7 +23,7 @@ pub(super) fn too_large(start: Place, end: usize, options: &Options) -> Report {
     Report::new(&json_rules::LIMIT_EXCEEDED, start, end, message)
 }
 
-/// Holds an object against the contract, its repairs and its end included.
+/// Checks an object against the contract, including its repairs and its end.
 pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) -> Checked {
     let end = built.end;
     let (value, wrapper) = unwrap(built.value);
@@ -38,9 +39,9 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
     for duplicate in built.duplicates {
         let of_plan = |name: &str| duplicate.key == name && duplicate.again.0 == places.member(name).0;
         reports.push(match () {
-            // Which of two lists of calls is meant cannot be known.
+            // The intended one of two lists of calls is unknown.
             () if twice && of_plan("tool_calls") => duplicate.report(duplicate.first),
-            // Nor which of two modes, nor which of two values of a call.
+            // The intended one of two modes, or of two values in a call, is unknown as well.
             () if checked.acts && (of_plan("response_mode") || doubts.in_call(duplicate.again.0)) => {
                 duplicate.report(duplicate.first)
             }
@@ -88,16 +89,16 @@ pub(super) fn judge(built: Built, object: &mut PlanObject, options: &Options) ->
         let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
         let answer = (answer && !object.sent).then(|| places.member("direct_response"));
         checked.lost = lost(answer.into_iter().collect(), &checked.reports);
-        // Those that were dropped have a report each.
+        // Dropped calls have a finding each.
         checked.lost_calls =
             lost((0..places.calls()).map(|call| places.call(call)).collect(), &checked.reports);
     }
     checked
 }
 
-/// Whether one of these parts of a plan that is not used is covered by no report.
+/// Returns true if one of these parts of an unused plan is covered by no finding.
 fn lost(mut parts: Vec<Stand>, reports: &[Report]) -> bool {
-    // A report with a repair is about something that was kept, unless it says otherwise.
+    // A finding with a repair is about something kept, unless it says `left out`.
     let tells = |report: &&Report| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
     let covered = reports.iter().filter(tells).map(|report| (report.place.offset, report.end));
     let mut covered: Vec<(usize, usize)> = covered.collect();

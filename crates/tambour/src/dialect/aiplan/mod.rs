@@ -1,8 +1,10 @@
-//! AIPlan: one JSON object that says what is to be done (P-001 to P-037).
+//! AIPlan dialect: one JSON object that says what is to be done (P-001 to P-037).
 //!
-//! `parse` reads objects while they arrive, each as an `object`, `judge`, `check` and `calls` hold a complete one against the contract, `modes` has the modes as
-//! data, `wrapped` and `args` read other forms of a plan and its calls, `outside` knows what stands beside the plan. Text streams; calls wait for the end
-//! of the reply, and come only of a plan that is complete, valid and not cut. A reply that is prose answers as it stands.
+//! `parse` reads objects while they arrive, each as an `object`; `judge`, `check` and `calls` check a
+//! complete one against the contract, and `modes` is the table of modes. `wrapped` and `args` read other
+//! forms of a plan and its calls; `outside` tracks the text around the plan. Text streams; calls are held
+//! back until the end of the reply and are emitted only for a plan that is complete, valid and not truncated.
+//! A reply in prose is the answer as written.
 
 mod args;
 mod calls;
@@ -34,7 +36,7 @@ use crate::texts::Texts;
 use options::{PlanOptions, Variant};
 use parse::{Aside, Plans, Read};
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "aiplan",
     summary: "a JSON plan with a response mode and tool calls",
@@ -42,7 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
         echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
     },
     opening: Opening {
-        // P-002. A list of calls that is none is `null` in some replies.
+        // P-002. Some replies write `null` for an empty list of calls.
         keys: &[
             Needed::new(&["thought"], &[Shape::Text]),
             Needed::new(&["response_mode"], &[Shape::Text]),
@@ -76,7 +78,7 @@ impl AiPlan {
         }
     }
 
-    /// Reports what the reply came to, and sends its plan.
+    /// Reports the outcome of the reply and emits its plan.
     fn conclude(&mut self, cut: bool, out: &mut dyn Output) {
         let plans = &mut self.front.body;
         let (chosen, first, others) = (plans.chosen.take(), plans.first.take(), plans.others.take());
@@ -106,7 +108,8 @@ impl AiPlan {
                 out.report(report.repaired("the safe fallback stands in for it"));
             }
             if answers {
-                // No other object is the plan. Its text answers all the same, as it would have if it had been sent before.
+                // No other object is the plan. The text of this one is the answer all the same, as if it had
+                // been emitted before.
                 out.intent(Intent::FinalText(&unsent));
                 self.front.body.answered = true;
             }
@@ -124,7 +127,7 @@ impl AiPlan {
         }
     }
 
-    /// The end of a reply in which nothing looks like a plan.
+    /// Ends a reply in which nothing looks like a plan.
     fn without_plan(&mut self, preface: &str, cut: bool, out: &mut dyn Output) {
         if let Some(form) = marker::form(preface) {
             let (at, end) = self.front.span();
@@ -138,7 +141,7 @@ impl AiPlan {
         self.answered_in_prose(out);
     }
 
-    /// The answer was prose.
+    /// Reports that the answer was prose.
     fn answered_in_prose(&mut self, out: &mut dyn Output) {
         self.front.body.answered = true;
         let ((at, end), message) = (self.front.span(), "there is no plan in the reply");
@@ -147,7 +150,7 @@ impl AiPlan {
         self.fall_back("plan_missing", out);
     }
 
-    /// The reply has neither plan nor prose: thoughts, or nothing, or the beginning of an object.
+    /// Ends a reply without plan and prose: only thoughts, nothing, or the beginning of an object.
     fn no_plan(&mut self, cut: bool, out: &mut dyn Output) {
         let (at, end) = self.front.span();
         let plans = &mut self.front.body;
@@ -169,7 +172,7 @@ impl AiPlan {
         self.fall_back(reason, out);
     }
 
-    /// The plan cannot be used: the safe fallback stands in for it (P-017).
+    /// Emits the safe fallback in place of an unusable plan (P-017).
     fn fall_back(&mut self, reason: &'static str, out: &mut dyn Output) {
         out.fall_back(reason);
         if !self.front.body.thought && !self.front.body.answered {

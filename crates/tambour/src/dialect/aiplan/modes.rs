@@ -1,42 +1,42 @@
-//! The modes of a plan, as data (P-006 to P-012, R-30).
+//! Table of plan modes (P-006 to P-012, R-30).
 
 use super::options::Variant;
 
-/// One mode and its rules.
+/// A mode and its rules.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) name: &'static str,
-    /// What `direct_response` must be.
+    /// Requirement on `direct_response`.
     pub(super) text: Text,
-    /// Which calls it may have.
+    /// Requirement on the calls.
     pub(super) calls: Calls,
-    /// A further field that must be an object.
+    /// An additional field that must be an object.
     pub(super) field: Option<&'static str>,
-    /// The row that demands the text, and the one that limits the calls.
+    /// Specification rows that require the text and limit the calls.
     pub(super) rows: (&'static str, &'static str),
-    /// When it is used, in Chinese and in English (P-036).
+    /// Use of the mode, in Chinese and in English (P-036).
     pub(super) used: [&'static str; 2],
 }
 
-/// What `direct_response` must be.
+/// Requirement on `direct_response`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Text {
     /// `null`.
     None,
-    /// A text that is not empty.
+    /// A non-empty text.
     Some,
-    /// A text that is not empty, or `null` where there are calls or a further field.
+    /// A non-empty text, or `null` if there are calls or an additional field.
     Any,
 }
 
-/// Which calls a mode may have.
+/// Requirement on the calls of a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
     /// At least one.
     Some,
     /// None.
     None,
-    /// Any number, of tools that change nothing.
+    /// Any number, of read-only tools.
     ReadOnly,
 }
 
@@ -85,7 +85,7 @@ const PLAN_EXECUTION: Mode = Mode {
     used: ["用户请求需要分多步完成", "the request takes several steps, which `execution_plan` lists"],
 };
 
-/// The modes of a variant.
+/// Returns the modes of a variant.
 pub(super) fn modes(variant: Variant) -> &'static [Mode] {
     const QA_WITH_TOOLS: Mode = Mode { text: Text::Any, calls: Calls::ReadOnly, ..KNOWLEDGE_QA };
     match variant {
@@ -94,7 +94,7 @@ pub(super) fn modes(variant: Variant) -> &'static [Mode] {
     }
 }
 
-/// The mode that `word` names, with any letter case and space around it.
+/// Returns the mode that `word` names, ignoring case and surrounding space.
 pub(super) fn mode(variant: Variant, word: &str) -> Option<&'static Mode> {
     modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
 }

@@ -1,4 +1,4 @@
-//! The object under way: its strings stream while they may, everything else is watched.
+//! The current object: its strings are streamed when allowed, its places and mode are tracked.
 
 use super::check::{Checked, Places};
 use super::modes::{Text, mode};
@@ -13,35 +13,35 @@ use crate::options::Options;
 use crate::repair::json::{JsonEvent, TopKey};
 use crate::span::Place;
 
-/// The object under way.
+/// State of the object being read.
 pub(super) struct PlanObject {
     pub(super) frame: Frame,
     pub(super) places: Places,
-    /// Those of an object in it, which may be the plan.
+    /// Places of an object nested in it, which may be the plan.
     pub(super) inner: Places,
-    /// Repairs of its JSON.
+    /// Findings on its JSON.
     pub(super) reports: Vec<Report>,
-    /// Whether a number of it was rounded.
+    /// Set if a number in it was rounded.
     pub(super) rounded: bool,
-    /// Whether it has a field of plans, or an object in it has some.
+    /// Set if it has a field of plans, or an object in it has several.
     pub(super) likely: bool,
-    /// Another object is the plan: nothing of this one is used.
+    /// Set if another object is the plan, so that nothing of this one is used.
     pub(super) idle: bool,
-    /// Prose stands before it: one field of plans does not make a plan of it.
+    /// Set if prose precedes it, so that a single plan field does not make it a plan.
     beside_prose: bool,
-    /// Its thought, until that is known.
+    /// Its thought, held back until it looks like a plan.
     early: String,
-    /// What is done with the string under way.
+    /// Destination of the current string.
     target: Target,
     mode: String,
-    /// Whether the mode is known to allow an answer; `None` before it is known.
+    /// True if the mode allows an answer; `None` until the mode is known.
     pub(super) allowed: Option<bool>,
-    /// Whether a thought has come, or can no longer come.
+    /// Set once a thought has been read, or can no longer follow.
     pub(super) thought: bool,
-    /// The answer, while it may not be sent.
+    /// The answer, while it is held back.
     pub(super) held: String,
     pub(super) sent: bool,
-    /// Whether nothing of an answer had been sent when its key came last.
+    /// Set if nothing of an answer had been emitted at the last key of the answer.
     pub(super) replaced: bool,
     pub(super) too_large: bool,
 }
@@ -54,11 +54,11 @@ enum Target {
     Answer,
 }
 
-/// Bytes of a mode that are kept while it arrives.
+/// Bytes of a mode that are buffered.
 const MODE: usize = 64;
 
 impl PlanObject {
-    /// An object that begins at `start`; nothing of an `idle` one is used.
+    /// Creates the state of an object that begins at `start`; if `idle`, nothing of it is used.
     pub(super) fn new(frame: Frame, start: Place, idle: bool, beside_prose: bool) -> PlanObject {
         PlanObject {
             frame,
@@ -81,7 +81,7 @@ impl PlanObject {
         }
     }
 
-    /// Follows the JSON of the object, and sends what may be sent.
+    /// Follows the JSON of the object and emits text that may be emitted.
     #[inline]
     pub(super) fn follow(
         &mut self,
@@ -96,7 +96,7 @@ impl PlanObject {
                 Target::Nowhere => {}
                 Target::Thought if !self.likely => self.early.push_str(text),
                 Target::Thought => self.tell(text, (thought, *answered), out),
-                // One byte more than is kept tells that the word is longer.
+                // One byte more than is kept shows that the word is too long.
                 Target::Mode => {
                     for c in text.chars() {
                         if self.mode.len() <= MODE {
@@ -105,7 +105,7 @@ impl PlanObject {
                     }
                 }
                 Target::Answer if self.sent && self.held.is_empty() => out.intent(Intent::FinalText(text)),
-                // It would wait for nothing.
+                // The object is too large, so the answer will never be emitted.
                 Target::Answer if self.too_large && !self.sent => {}
                 Target::Answer => {
                     self.hold(text);
@@ -121,7 +121,7 @@ impl PlanObject {
                         self.tell_early((thought, *answered), out);
                     }
                 }
-                // In an object under a key, or in a list.
+                // A key in an object under a key, or in a list.
                 2 if !self.likely || self.inner.fields() > 0 => {
                     self.inner.key(text, place.get());
                     self.likely |= self.inner.fields() >= LEAST;
@@ -137,7 +137,7 @@ impl PlanObject {
                 self.target = match top.get() {
                     Some("thought") => {
                         if *thought && !*answered {
-                            // A reply is one phase, also when its first plan proves to be none.
+                            // A reply has one phase, even if its first plan turns out to be none.
                             out.intent(Intent::PhaseText("\n\n"));
                         }
                         Target::Thought
@@ -147,7 +147,7 @@ impl PlanObject {
                         Target::Mode
                     }
                     Some("direct_response") => {
-                        // The last of several counts; what was sent is not taken back.
+                        // The last of several answers counts; emitted text is not retracted.
                         self.held.clear();
                         if self.sent {
                             self.held.push('\n');
@@ -174,7 +174,7 @@ impl PlanObject {
         }
     }
 
-    /// A key of the object itself. What an earlier one of its name has brought and was not used counts no more.
+    /// Handles a top-level key. The unused value of an earlier key with this name is dropped.
     fn top_key(&mut self, text: &str, place: Place) {
         self.places.key(text, place);
         match text {
@@ -189,12 +189,12 @@ impl PlanObject {
         }
     }
 
-    /// Whether it holds what looks like a plan, and is none itself.
+    /// Returns true if the object contains a likely plan and is none itself.
     pub(super) fn is_wrapped(&self) -> bool {
         self.likely && self.places.fields() == 0
     }
 
-    /// Holds the answer of a valid plan that was no text, and was read as one.
+    /// Buffers the answer of a valid plan that was converted to text.
     pub(super) fn answer_as_text(&mut self, checked: &Checked) {
         if checked.valid && checked.from_value && !self.sent {
             self.held.clear();
@@ -202,7 +202,7 @@ impl PlanObject {
         }
     }
 
-    /// The thought so far, of an object that is a plan after all.
+    /// Emits the thought so far, for an object that is a plan after all.
     pub(super) fn tell_early(&mut self, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
         let early = std::mem::take(&mut self.early);
         if !early.is_empty() {
@@ -210,7 +210,7 @@ impl PlanObject {
         }
     }
 
-    /// Text of the thought. When an answer was sent, thinking is over in the stream.
+    /// Emits text of the thought. Once an answer was emitted, thinking is over and the text is an aside.
     pub(super) fn tell(&self, text: &str, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
         if answered {
             return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
@@ -223,13 +223,13 @@ impl PlanObject {
         out.intent(Intent::PhaseText(text));
     }
 
-    /// Text of the answer that may not be sent yet. White space in front of it never is.
+    /// Buffers text of the answer; leading white space is dropped.
     pub(super) fn hold(&mut self, text: &str) {
         let text = if self.held.is_empty() && !self.sent { text.trim_start_matches(is_space) } else { text };
         self.held.push_str(text);
     }
 
-    /// The object is too large to be kept: it is no plan, and an answer that waits is not sent.
+    /// Marks the object as too large: it is no plan, and a held-back answer is dropped.
     pub(super) fn over(&mut self) {
         if !std::mem::replace(&mut self.too_large, true) {
             self.held = String::new();
@@ -239,7 +239,7 @@ impl PlanObject {
         }
     }
 
-    /// A value begins in so many brackets: it may be an item of the list of calls.
+    /// Begins a value at this nesting depth, which may be an item of the list of calls.
     fn item(&mut self, top: &TopKey, depth: usize) {
         if self.too_large {
             return;
@@ -251,7 +251,7 @@ impl PlanObject {
         }
     }
 
-    /// Sends the answer so far, if it may be sent.
+    /// Emits the buffered answer, if allowed.
     pub(super) fn release(&mut self, options: &Options, answered: &mut bool, out: &mut dyn Output) {
         let waits = !self.thought && self.held.len() <= options.limits.hold;
         if self.allowed != Some(true) || waits || self.held.is_empty() {

@@ -1,23 +1,23 @@
-//! Options of plans.
+//! Options of the `aiplan` dialect.
 
 use crate::options::{Options, Set, Setting};
 use crate::tool::{Tool, Tools};
 
-/// How plans are read.
+/// Options for reading plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlanOptions {
     pub(super) variant: Variant,
-    /// Whether invalid calls are left out instead of making a plan invalid.
+    /// Set to leave out invalid calls instead of refusing the plan.
     pub(super) drop_invalid_calls: bool,
 }
 
-/// The modes of a plan and their rules.
+/// Variant of the plan modes and their rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Variant {
-    /// Those of the specification.
+    /// The modes of the specification.
     #[default]
     V1,
-    /// `KNOWLEDGE_QA` may call tools that only read, `GENERAL_CHAT` is gone, `PLAN_EXECUTION` is new.
+    /// `KNOWLEDGE_QA` may call read-only tools, `GENERAL_CHAT` is removed, `PLAN_EXECUTION` is added.
     V2,
 }
 
@@ -38,17 +38,17 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The variant that is read.
+/// Returns the configured variant.
 pub(super) fn variant(options: &Options) -> Variant {
     options.of::<PlanOptions>().variant
 }
 
-/// The tools that a plan may call: those of the specification where none are given (P-020).
+/// Returns the tools that a plan may call, by default those of the specification (P-020).
 pub(super) fn tools(options: &Options) -> Tools {
     options.tools.clone().unwrap_or_else(Tools::sample)
 }
 
-/// Those of them that the caller may call (P-033).
+/// Returns the tools that the caller may call (P-033).
 pub(super) fn callable<'a>(tools: &'a Tools, options: &'a Options) -> impl Iterator<Item = &'a Tool> {
     tools.iter().filter(|tool| tool.allows(options.caller.as_deref()))
 }

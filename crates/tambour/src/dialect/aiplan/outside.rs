@@ -1,4 +1,4 @@
-//! The text around a plan: fences, and what should not be there (P-001, P-025).
+//! Text around a plan: code fences, and text that should not be there (P-001, P-025).
 
 use super::rules;
 use crate::finding::Report;
@@ -7,10 +7,10 @@ use crate::lex::prose::{Line, Prose};
 use crate::repair::json::{End, Origin, Start};
 use crate::span::Place;
 
-/// Something that is left out: where it begins, and the offset after it.
+/// Extent of something left out: its first place, and the offset after it.
 pub(super) type Left = Option<(Place, usize)>;
 
-/// Both of them in one.
+/// Returns the smallest extent that covers both.
 pub(super) fn join(a: Left, b: Left) -> Left {
     match (a, b) {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -18,68 +18,72 @@ pub(super) fn join(a: Left, b: Left) -> Left {
     }
 }
 
-/// Follows the text outside of JSON values.
+/// Tracks the text outside JSON values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outside {
-    /// Backticks or tildes seen in a row.
+    /// The current run of backticks or tildes.
     run: (char, usize),
     run_at: Place,
-    /// Only white space came since the line began.
+    /// Set while the line has only white space.
     line_start: bool,
     /// The open fence.
     fence: Option<Fence>,
-    /// Language of the fence that is being opened.
+    /// Language of the fence being opened.
     language: Option<String>,
-    /// Language of the last fence, and where it stands.
+    /// Language of the last fence.
     said: String,
+    /// Extent of that language.
     said_at: (Place, usize),
-    /// Whether a value stands in it.
+    /// Set if a value is in that fence.
     used: bool,
     at: Place,
-    /// Whether what comes stands in a thought that is not closed.
+    /// Set while the text is in a thought that is not closed.
     thinking: bool,
-    /// Drafts before the plan.
+    /// Extent of drafts before the plan.
     draft: Left,
-    /// What is neither fence nor white space nor a plan: before the object that may be the plan, and since.
+    /// Extent of text before the object that may be the plan, other than fences and blanks.
     before: Left,
+    /// Extent of such text after that object.
     since: Left,
-    /// Whether any of it is text.
+    /// Set if there is text besides fences and values.
     filled: bool,
-    /// Plans that act and were thoughts, with the text around them.
+    /// Extent of acting plans that were thoughts, with the text around them.
     aside: Left,
-    /// What the text so far is, apart from values.
+    /// Prose state of the text so far, without values.
     prose: Prose,
-    /// Text in the open fence, which makes code of what else it holds, and a comment on the line under way there.
+    /// Set by text in the open fence, which makes its other content code.
     code: bool,
+    /// Set by a comment on the current line in the open fence.
     remark: bool,
-    /// A comment between `/*` at the start of a line and `*/`.
+    /// Set inside a comment from `/*` at the start of a line to `*/`.
     comment: bool,
-    /// Whether a comment may begin, and the character before.
+    /// Set if a comment may begin here.
     starts: bool,
+    /// The character before.
     previous: char,
-    /// The line of the last value, and the text behind it, while a sentence may go on there.
+    /// Line of the last value and the text after it, while a sentence may continue there.
     behind: Option<(Line, String)>,
-    /// Whether a sentence goes on behind what may be the plan.
+    /// Set if a sentence continues after the likely plan.
     goes_on: bool,
 }
 
-/// How a plan stands in its reply.
+/// Position of a plan in its reply.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     start: Place,
     origin: Origin,
     language: String,
     language_at: (Place, usize),
-    /// Whether it stands in a thought or a comment that is not closed.
+    /// Set if the plan is in a thought or comment that is not closed.
     pub(super) thinking: bool,
-    /// Whether it stands in a quotation, in a code span or in a sentence, as far as the text before it tells.
+    /// Set if the plan is quoted, in a code span or in a sentence, judged by the text before it.
     pub(super) aside: bool,
     line: Line,
     before: Left,
 }
 
 impl Frame {
-    /// Where the value begins, with what its fence says.
+    /// Returns the place where the value begins, including an unusual fence language.
     pub(super) fn begins(&self) -> Place {
         let (place, last) = self.language_at;
         let json = self.language.trim().eq_ignore_ascii_case("json") && last - place.offset == "json".len();
@@ -95,12 +99,12 @@ impl Outside {
         Outside { at: place, line_start: true, starts: true, ..Outside::default() }
     }
 
-    /// Says that a draft came first.
+    /// Records a draft at the beginning.
     pub(super) fn led_by(&mut self, draft: Place) {
         self.draft = Some((draft, self.at.offset));
     }
 
-    /// Says that a thought ended here, which began there if it stands before the plan.
+    /// Records the end of a thought; `start` is its beginning if it precedes the plan.
     pub(super) fn thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
         self.draft = join(self.draft, start.map(|start| (start, end.offset)));
@@ -109,7 +113,7 @@ impl Outside {
         self.line_start = false;
     }
 
-    /// The name of a fence begins only at `place`: what stands before that names nothing.
+    /// Restarts the language of the fence at `place`: the text before that names nothing.
     fn end_language(&mut self, place: Place) {
         let Some(language) = &mut self.language else { return };
         language.clear();
@@ -119,7 +123,7 @@ impl Outside {
         }
     }
 
-    /// Says that what comes stands in a thought that is not closed.
+    /// Marks the text from here as part of a thought that is not closed.
     pub(super) fn in_thought(&mut self, place: Place) {
         self.end_run();
         self.end_language(place);
@@ -128,7 +132,7 @@ impl Outside {
         self.line_start = true;
     }
 
-    /// Everything so far was a draft, the beginning of a fence too.
+    /// Treats everything so far as a draft, including the beginning of a fence.
     pub(super) fn drafted(&mut self) {
         self.filled = false;
         self.prose = Prose::default();
@@ -137,22 +141,22 @@ impl Outside {
         self.draft = join(join(self.draft, self.before.take()), self.since.take());
     }
 
-    /// Says that a value is no plan, nor is what its fence says.
+    /// Records a value and its fence language as not part of the plan.
     pub(super) fn passed_value(&mut self, frame: &Frame, end: usize) {
         self.passed(frame.begins(), end);
     }
 
-    /// Says that something is no plan.
+    /// Records an extent as not part of the plan.
     pub(super) fn passed(&mut self, start: Place, end: usize) {
         self.since = join(self.since, Some((start, end)));
     }
 
-    /// Says that what looks like a value is text.
+    /// Records that a likely value is text.
     pub(super) fn prose(&mut self) {
         self.filled = true;
     }
 
-    /// Whether there is text besides fences and values.
+    /// Returns true if there is text besides fences and values.
     pub(super) fn is_prose(&self) -> bool {
         self.filled
     }
@@ -160,7 +164,7 @@ impl Outside {
     pub(super) fn text(&mut self, text: &str) {
         self.prose.text(text);
         self.follow(text);
-        // Up to where in `text` the place is counted.
+        // Offset in `text` up to which the place is advanced.
         let mut counted = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.line_start || self.run.0 == '~')) {
@@ -213,7 +217,7 @@ impl Outside {
         self.at.advance(&text[counted..]);
     }
 
-    /// Follows comments of code, and the line behind a value.
+    /// Tracks comments in code, and the line after a value.
     fn follow(&mut self, text: &str) {
         for c in text.chars() {
             match (self.previous, c) {
@@ -221,7 +225,7 @@ impl Outside {
                 ('*', '/') => self.comment = false,
                 _ => {}
             }
-            // A slash at the start of a line waits for what follows it.
+            // A slash at the start of a line may be followed by the rest of a comment mark.
             self.starts = c == '\n' || self.starts && (c.is_whitespace() || c == '/' && self.previous != '/');
             self.previous = c;
         }
@@ -235,7 +239,7 @@ impl Outside {
         }
     }
 
-    /// A comment: it is text, and marks of fences in it are none.
+    /// Handles a comment: it is text, and fence marks inside it do not count.
     pub(super) fn comment(&mut self, text: &str) {
         self.end_run();
         let start = self.at;
@@ -244,7 +248,7 @@ impl Outside {
         self.passed(start, self.at.offset);
     }
 
-    /// What a run of backticks or tildes was.
+    /// Ends a run of backticks or tildes and classifies it.
     fn end_run(&mut self) {
         let (mark, length) = std::mem::take(&mut self.run);
         if length == 0 {
@@ -273,7 +277,7 @@ impl Outside {
         }
     }
 
-    /// A fence that is over, or another one begins: what its first line says belongs to no value in it.
+    /// Ends a fence, or begins another one: its language belongs to no value in it.
     fn end_fence(&mut self) {
         let (place, end) = std::mem::take(&mut self.said_at);
         if end > place.offset && !self.used {
@@ -283,10 +287,10 @@ impl Outside {
         self.said.clear();
     }
 
-    /// A value begins.
+    /// Begins a value and returns its position.
     pub(super) fn value(&mut self, start: &Start) -> Frame {
         self.end_run();
-        // A second value in a fence: its language was judged with the first one.
+        // The language of a fence was judged with the first value in it.
         let language = self.language.take().unwrap_or_else(|| self.said.clone());
         self.said.clone_from(&language);
         let before = join(self.before, self.since);
@@ -310,20 +314,20 @@ impl Outside {
         }
     }
 
-    /// A value has ended.
+    /// Ends a value.
     pub(super) fn value_end(&mut self, end: &End) {
         self.at = end.place;
         self.line_start = false;
         self.prose.pass_over();
     }
 
-    /// The value that has just ended may be the plan: what comes from here on stands behind it.
+    /// Marks the last value as the likely plan: later text is after it.
     pub(super) fn split(&mut self, frame: &Frame) {
         (self.behind, self.goes_on) = (Some((frame.line, String::new())), false);
         self.before = join(self.before, self.since.take());
     }
 
-    /// Everything so far is left out.
+    /// Treats everything so far as left out.
     pub(super) fn forget(&mut self) {
         self.filled = false;
         self.prose = Prose::default();
@@ -332,22 +336,23 @@ impl Outside {
         self.since = join(self.before.take(), self.since);
     }
 
-    /// Whether a sentence goes on behind what may be the plan, on its line.
+    /// Returns true if a sentence continues after the likely plan, on its line.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
     }
 
-    /// What has come since the last value.
+    /// Returns the extent of the text since the last value.
     pub(super) fn behind(&self) -> Left {
         self.since
     }
 
-    /// Everything that is left out so far is a thought with a plan.
+    /// Treats everything left out so far as a thought with a plan.
     pub(super) fn set_aside(&mut self) {
         self.aside = join(self.aside, join(self.before.take(), self.since.take()));
     }
 
-    /// Reports what stands beside a plan that was set aside; `behind` stood between it and the end of its thought.
+    /// Reports the text around a plan that was set aside; `behind` is the extent between it and the end of
+    /// its thought.
     pub(super) fn finish_aside(&mut self, plan: Place, behind: Left, report: &mut dyn FnMut(Report)) {
         self.end_run();
         self.end_fence();
@@ -359,7 +364,7 @@ impl Outside {
         }
     }
 
-    /// Reports what is wrong around the plan that is used.
+    /// Reports faults around the plan that is used.
     pub(super) fn finish(&mut self, frame: &Frame, cut: bool, report: &mut dyn FnMut(Report)) {
         self.end_run();
         self.end_fence();

@@ -1,8 +1,8 @@
-//! Objects in the reply, while they arrive: the thought and the answer stream out of their strings, everything else
-//! waits until its object is complete (P-035).
+//! Reads the objects of a reply while they arrive: thought and answer stream out of their strings, everything
+//! else is held back until its object is complete (P-035).
 //!
-//! The answer is sent only once the mode is known to allow it and the thought is there, whatever the order of the keys;
-//! an object whose answer was sent is the plan, come what may.
+//! The answer is emitted only once the mode is known to allow it and the thought has been read, whatever the
+//! order of the keys. An object whose answer was emitted is the plan, whatever follows.
 
 use std::sync::Arc;
 
@@ -27,47 +27,48 @@ use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, Reader, TopKe
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
-/// The objects of one reply.
+/// Reader of one AIPlan reply.
 pub(super) struct Plans {
     options: Arc<Options>,
     pub(super) outside: Outside,
     builder: Builder,
     top: TopKey,
-    /// The object under way.
+    /// The current object.
     object: Option<PlanObject>,
-    /// Whether something that looks like a plan has begun.
+    /// Set once something that looks like a plan has begun.
     pub(super) begun: bool,
     thoughts: Thoughts,
-    /// Where the last thought began.
+    /// Place of the last thought's beginning.
     thought_at: Place,
-    /// Whether an object was cut before it could look like a plan.
+    /// Set if an object was truncated before it could be recognized as a plan.
     pub(super) cut: bool,
     /// The plan, once it is known which object that is.
     pub(super) chosen: Option<Read>,
-    /// The first object that was none, for its findings.
+    /// The first object that was not a plan, kept for its findings.
     pub(super) first: Option<Read>,
     /// The last plan with calls that a later `</think>` made a thought.
     pub(super) aside: Option<Aside>,
-    /// Objects that look like plans and are not used.
+    /// Extent of objects that look like plans and are not used.
     pub(super) others: Left,
-    /// Whether the text of a thought was sent, and text of an answer.
+    /// Set once text of a thought has been emitted.
     pub(super) thought: bool,
+    /// Set once text of an answer has been emitted.
     pub(super) answered: bool,
 }
 
-/// An object that was read.
+/// A complete object that may be the plan.
 pub(super) struct Read {
     pub(super) checked: Checked,
     pub(super) frame: Frame,
     pub(super) start: Place,
     pub(super) end: End,
-    /// Objects before it that look like plans.
+    /// Extent of earlier objects that look like plans.
     pub(super) others: Left,
-    /// Whether its answer was sent.
+    /// Set if its answer was emitted.
     pub(super) sent: bool,
-    /// Its answer, if it was not sent since the object is no plan.
+    /// Its answer, if that was not emitted because the object is not a plan.
     pub(super) unsent: String,
-    /// Whether it has a field of plans.
+    /// Set if it has a field of plans.
     likely: bool,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct Read {
 pub(super) struct Aside {
     pub(super) start: Place,
     pub(super) end: usize,
-    /// Text between it and the end of the thought.
+    /// Text between the plan and the end of the thought.
     pub(super) behind: Left,
 }
 
@@ -106,7 +107,7 @@ impl Body for Plans {
     #[inline]
     fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
         if let JsonEvent::StringDelta(text) = event {
-            // An answer is sent or not by what came before the limit, however the reply was cut.
+            // Emission of an answer depends on the text before the limit, not on the chunks.
             let room = self.builder.room();
             if room > 0 && text.len() > room {
                 let (last, rest) = text.split_at(text.floor_char_boundary(room));
@@ -144,7 +145,8 @@ impl Body for Plans {
         &mut self.thoughts
     }
 
-    /// Bytes of answers that wait: for the mode or the thought, for the end of what they stand in, for another plan.
+    /// Counts the bytes of answers held back for the mode or the thought, for the end of their wrapper, or
+    /// for another plan.
     fn held(&self) -> usize {
         let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
             true => self.builder.size().0,
@@ -213,7 +215,7 @@ impl Plans {
         }
     }
 
-    /// A thought begins or ends in the text around.
+    /// Handles the start or end of a thought outside the objects.
     fn around_thought(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ThoughtStart(mark) => self.thought_at = mark.place,
@@ -234,7 +236,7 @@ impl Plans {
         }
     }
 
-    /// What came so far was thinking, plans too; only an answer that was sent stays.
+    /// Treats everything so far as thinking, plans included; only an emitted answer stays.
     fn all_thought(&mut self) {
         match &mut self.chosen {
             Some(Read { sent: true, checked, start, end, .. }) => {
@@ -267,7 +269,7 @@ impl Plans {
         self.first = None;
     }
 
-    /// An object that is not used.
+    /// Records an object that is not used.
     fn unused(&mut self, start: Place, end: usize, likely: bool) {
         if likely {
             self.others = join(self.others, Some((start, end)));
@@ -276,7 +278,8 @@ impl Plans {
         }
     }
 
-    /// An object is complete: whether it is the plan. There is no value of one that was too large.
+    /// Handles a complete object and decides whether it is the plan. An object beyond the limits has no
+    /// value.
     fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
         let Some(mut object) = self.object.take() else { return };
         let start = object.places.start;
@@ -284,7 +287,7 @@ impl Plans {
         object.places.ends(end.offset);
         object.inner.ends(end.offset);
         let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
-        // Brackets that hold no object and are never closed stand in prose.
+        // Unclosed brackets without an object are prose.
         let items = built.as_ref().and_then(|built| built.value.as_array());
         if end.closed_by_us && items.is_some_and(|items| !items.iter().any(holds_object)) {
             self.outside.prose();
@@ -306,7 +309,7 @@ impl Plans {
         }
         object.thought = true;
         object.answer_as_text(&checked);
-        // An object after this one may be the plan, if this one is none.
+        // If this object is not the plan, a later one may be.
         if checked.valid {
             object.allowed = Some(true);
         }
@@ -339,7 +342,7 @@ impl Plans {
         }
     }
 
-    /// A plan in a list or under a key is told when it is known to be alone there.
+    /// Emits a plan in a list or under a key, which is held back until nothing else is known to be there.
     fn tell_wrapped(&mut self, object: &mut PlanObject, checked: &Checked, out: &mut dyn Output) {
         let text = |field: &str| checked.plan.get(field).and_then(Value::as_str).unwrap_or_default();
         if self.thought && !self.answered {

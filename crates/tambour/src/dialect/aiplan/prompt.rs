@@ -1,5 +1,5 @@
-//! Format instructions for a system prompt (P-023, P-036), made from the modes and the tools at hand. A worked example
-//! comes first: small models follow it better than rules.
+//! Format instructions for a system prompt (P-023, P-036), built from the modes and the available tools. A
+//! worked example comes first: small models follow it better than rules.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::options;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
-/// The instructions.
+/// Returns the format instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
     let words = match options.texts.language {
         Language::Zh => &ZH,
@@ -23,7 +23,7 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     }
 }
 
-/// The texts of one language.
+/// Texts of one language.
 struct Words {
     language: usize,
     opening: &'static str,
@@ -34,27 +34,29 @@ struct Words {
     tools: &'static str,
     no_tools: &'static str,
     rules: &'static str,
-    /// The rules of the modes, where each only calls or only answers.
+    /// Rule used when each mode either calls or answers.
     plain_modes: &'static str,
     forms: Forms,
     ending: &'static str,
 }
 
-/// The parts of a mode's rule.
+/// Parts of a mode's rule.
 struct Forms {
     colon: &'static str,
     comma: &'static str,
     end: &'static str,
-    /// `direct_response`: `null`, a text, or either where there are calls, where there is a further field.
+    /// Requirement on `direct_response`, in the order `null`, text, either with calls, either with an
+    /// additional field.
     null: &'static str,
     text: &'static str,
     text_or_calls: &'static str,
     text_or_field: &'static str,
-    /// `tool_calls`: some, none, those of tools that only read; `{tools}` are their names.
+    /// Requirement on `tool_calls`, in the order some, none, read-only; `{tools}` is replaced by the tool
+    /// names.
     some_calls: &'static str,
     no_calls: &'static str,
     read_only: &'static str,
-    /// The further field, `{field}`.
+    /// Requirement on the additional field, `{field}`.
     field: &'static str,
 }
 
@@ -82,7 +84,7 @@ fn rules(words: &Words, options: &Options) -> String {
     text
 }
 
-/// What each mode asks of the other fields.
+/// Describes the requirements of each mode on the other fields.
 fn of_modes(words: &Words, options: &Options) -> String {
     let modes = modes(options::variant(options));
     let is_plain = |mode: &Mode| {
@@ -100,7 +102,7 @@ fn of_modes(words: &Words, options: &Options) -> String {
         .collect();
     let mut text = String::new();
     for Mode { name, text: direct, calls, field, .. } in modes {
-        // Without a tool that it may call, a mode has no calls.
+        // A mode has no calls if it may call no tool.
         let calls = if *calls == Calls::ReadOnly && reading.is_empty() { Calls::None } else { *calls };
         let direct = match direct {
             Text::None => forms.null,
@@ -120,7 +122,7 @@ fn of_modes(words: &Words, options: &Options) -> String {
     text
 }
 
-/// An example that calls the first tool for which arguments can be made up.
+/// Builds an example that calls the first tool for which arguments can be made up.
 fn second(words: &Words, options: &Options) -> Option<Value> {
     let tools = options::tools(options);
     let mut callable = options::callable(&tools, options);

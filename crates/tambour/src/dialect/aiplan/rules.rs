@@ -1,16 +1,16 @@
-//! The rules of plans (P-001 to P-037).
+//! Rules of plans (P-001 to P-037).
 
 use crate::dialect::{draft, marker};
 use crate::finding::rules;
 
-/// A plan in its fence.
+/// Puts a plan in its fence.
 macro_rules! fenced {
     ($($part:expr),+) => {
         concat!("```json\n", $($part,)+ "\n```\n")
     };
 }
 
-/// The object of a plan; each field as it stands in the JSON.
+/// Builds the object of a plan; each field is given as JSON text.
 macro_rules! plan {
     ($thought:literal, $mode:literal, $direct:literal, $calls:expr) => {
         plan!($thought, $mode, $direct, $calls, "")
@@ -31,7 +31,7 @@ macro_rules! plan {
     };
 }
 
-/// A plan that greets.
+/// Builds a plan that greets.
 macro_rules! chat {
     () => {
         plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")
@@ -41,14 +41,14 @@ macro_rules! chat {
     };
 }
 
-/// The list of one valid call.
+/// Builds a list with one valid call.
 macro_rules! check {
     () => {
         "[{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"check it\"}}]"
     };
 }
 
-/// A plan with these calls.
+/// Builds a plan with these calls.
 macro_rules! calls {
     ($calls:expr) => {
         fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "null", $calls))
@@ -170,7 +170,7 @@ rules! {
         broken CHAT, correct fenced!(plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Good morning!\"", "[]"));
 }
 
-/// What reasoning may break.
+/// Rules for reasoning.
 pub(super) const DRAFT: draft::Rules = draft::Rules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
@@ -180,6 +180,6 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     fields: &["response_mode", "direct_response", "tool_calls"],
 };
 
-/// What the failure marker breaks.
+/// Rules for the failure marker.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -7,8 +7,8 @@ use super::modes::{Calls, Text, modes};
 use super::options;
 use crate::options::Options;
 
-/// The schema of a plan of the variant that the options name. Which tools exist is beyond it, but for those that a mode is
-/// limited to.
+/// Returns the schema of a plan in the configured variant. It does not list the tools, except for a mode that
+/// is limited to some of them.
 pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
     let modes = modes(options::variant(options));
@@ -46,7 +46,7 @@ pub(super) fn schema(options: &Options) -> Value {
                 });
                 branch["required"] = json!([field]);
             } else if mode.text == Text::Any {
-                // Without a text there are calls.
+                // Without a text there must be calls.
                 branch["anyOf"] = json!([
                     { "properties": { "direct_response": filled() } },
                     { "properties": { "tool_calls": { "minItems": 1 } } },

@@ -1,4 +1,4 @@
-//! Events to a reply that passes the strict check.
+//! Writes events as a reply that passes the strict check.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::fallback::answering;
 use super::options::Variant;
 use crate::event::{Event, Extension};
 
-/// The reply: its plan in a fence.
+/// Writes the reply: its plan in a code fence.
 pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
     let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
@@ -17,7 +17,7 @@ pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
         Some(outcome) => outcome.plan.clone(),
         None => told(events, variant),
     };
-    // Room for all of it at once: a text that grows is there twice.
+    // Capacity for the entire text: growing would hold it twice in memory.
     let size = ["thought", "direct_response"]
         .iter()
         .filter_map(|key| plan[key].as_str())
@@ -30,7 +30,7 @@ pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
     String::from_utf8(out).expect("JSON is text")
 }
 
-/// The fallback, unless the reply answered all the same: then its answer, and what was thought.
+/// Returns the fallback plan, or one with the reply's answer and thought if it has answered.
 fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
@@ -52,7 +52,7 @@ fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
     plan
 }
 
-/// The plan of a reply in another dialect: it answers, and calls nothing.
+/// Builds the plan of a reply in another dialect: it answers and calls nothing.
 fn told(events: &[Event<'_>], variant: Variant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     for event in events {

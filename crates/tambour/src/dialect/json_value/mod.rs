@@ -1,7 +1,8 @@
-//! One JSON value and nothing else, as services promise with `json_object` and `json_schema`.
+//! JSON value dialect: one JSON value and nothing else, as services promise with `json_object` and
+//! `json_schema`.
 //!
-//! `read` finds the value in a reply and holds it against the schema. Reasoning is shown as it comes, and nothing else before that is
-//! done: what comes out is a valid value as text of the answer, or an error.
+//! `read` finds the value in a reply and checks it against the schema. Only reasoning streams; the outcome at
+//! the end is a valid value as text of the answer, or an error.
 
 mod options;
 mod prompt;
@@ -23,7 +24,7 @@ use crate::span::Place;
 use crate::texts::counted;
 use read::{Fault, Wanted};
 
-/// The table entry. `auto` never chooses it: any reply may hold a JSON value.
+/// Entry in the table of dialects. `auto` never chooses it, because any reply may contain a JSON value.
 pub(super) const ENTRY: Entry = Entry {
     name: "json_value",
     summary: "one JSON value, held against a schema; a reply without a valid one is an error",
@@ -41,15 +42,15 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct Json {
     wanted: Wanted,
-    /// The reasoning in front, which is shown as it comes.
+    /// Leading reasoning, which streams.
     draft: LeadingThink,
     thoughts: bool,
-    /// The reply behind it, up to `limits.value`.
+    /// The reply after it, up to `limits.value` bytes.
     text: String,
-    /// Whether more came.
+    /// Set if the reply is longer.
     over: bool,
     end: Place,
-    /// The value, once it is known to be good.
+    /// The value, once it has been accepted.
     value: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl Json {
         }
     }
 
-    /// The value of the reply.
+    /// Finds and checks the value of the reply.
     fn decide(&mut self, cut: bool, out: &mut dyn Output) -> Result<String, Fault> {
         let at = self.draft.place();
         if self.over {
@@ -106,7 +107,7 @@ impl Json {
     }
 }
 
-/// The last mark before the value that closes reasoning which nothing opened.
+/// Returns the last closing mark of reasoning before the value that nothing opened.
 fn unopened(text: &str) -> Option<Range<usize>> {
     let (mut at, mut last) = (0, None);
     while let Some(found) = marks::find(&text.as_bytes()[at..]) {
@@ -122,7 +123,7 @@ fn unopened(text: &str) -> Option<Range<usize>> {
     last
 }
 
-/// Shows reasoning as one phase.
+/// Output that shows reasoning as one phase.
 struct Phases<'a> {
     out: &'a mut dyn Output,
     thoughts: &'a mut bool,
@@ -177,7 +178,7 @@ impl Dialect for Json {
             self.keep(&rest);
         }
         if ending.failed {
-            // The failure is told by itself.
+            // The failure has its own event.
             let message = "the reply broke off";
             return out.report(Report::new(rules::JSON_INCOMPLETE, Place::START, self.end.offset, message));
         }
@@ -187,7 +188,7 @@ impl Dialect for Json {
                 self.value = Some(value);
             }
             Err(_) if ending.calls && !ending.cut => {
-                // It calls tools, and answers when they have run; what it says meanwhile is no answer.
+                // The model calls tools and answers after they have run; its text so far is not an answer.
                 let Json { text, thoughts, .. } = self;
                 Phases { out, thoughts }.intent(Intent::Draft(text));
             }
@@ -202,7 +203,7 @@ impl Dialect for Json {
         self.end
     }
 
-    /// The value is delivered whole, and not counted.
+    /// The value is delivered complete and not counted.
     fn held(&self) -> usize {
         self.draft.held()
     }

@@ -1,4 +1,4 @@
-//! Options of JSON replies.
+//! Options of the `json_value` dialect.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::options::{Options, Set, Setting};
 use crate::schema::Schema;
 
-/// What the value of a reply has to be.
+/// Requirements on the value of a reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct JsonOptions {
-    /// Absent: any object.
+    /// Schema of the value; any object if absent.
     pub(super) schema: Option<Arc<Schema>>,
 }
 
@@ -28,13 +28,13 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
 }];
 
 impl Options {
-    /// Sets `json_value.schema` to a schema that was compiled before.
+    /// Sets `json_value.schema` to a compiled schema.
     #[doc(hidden)]
     pub fn set_json_schema(&mut self, schema: Arc<Schema>) {
         self.change(|own: &mut JsonOptions| own.schema = Some(schema));
     }
 
-    /// The schema that `json_value.schema` was set to.
+    /// Returns the schema set as `json_value.schema`.
     #[doc(hidden)]
     #[must_use]
     pub fn json_schema(&self) -> Option<Arc<Schema>> {
@@ -42,7 +42,7 @@ impl Options {
     }
 }
 
-/// The schema of what a model writes.
+/// Returns the schema of the reply.
 pub(super) fn schema(options: &Options) -> Value {
     options.json_schema().map_or_else(|| json!({ "type": "object" }), |schema| schema.value().clone())
 }

@@ -7,7 +7,7 @@ use crate::dialect::Prompt;
 use crate::options::Options;
 use crate::texts::Language;
 
-/// What a model is told: one value, its schema, an example.
+/// Returns the format instructions: one value, its schema, an example.
 pub(super) fn prompt(options: &Options) -> Prompt {
     let schema = options.json_schema();
     let example = match &schema {

@@ -1,4 +1,4 @@
-//! The value of a reply: found among the text, complete, the only one, and as the schema wants it.
+//! Finds the value of a reply: complete, unique, and valid under the schema.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::repair::rules as json_rules;
 use crate::schema::Schema;
 use crate::span::Place;
 
-/// What was found in a text.
+/// A value found in a text.
 pub(super) type Found = json::Found<String>;
 
-/// Values of a reply that are looked at.
+/// Most values of a reply that are examined.
 const SEVERAL: usize = 8;
 
-/// Places of a mismatch that are told.
+/// Most mismatches that are reported.
 const MOST: usize = 8;
 
-/// What is wanted of a reply.
+/// Finds and checks the value of a reply.
 pub(super) struct Wanted {
     pub(super) options: Arc<Options>,
-    /// Without one, an object.
+    /// Schema of the value; `None` accepts any object.
     schema: Option<Arc<Schema>>,
 }
 
-/// Why a reply is no valid value.
+/// Reason why a reply has no valid value.
 pub(super) struct Fault {
     pub(super) rule: &'static Rule,
     pub(super) message: String,
@@ -55,8 +55,9 @@ impl Wanted {
         find_shown(text, &self.options.limits)
     }
 
-    /// The value that is complete and fits, of all that stand in the text from `from` on; before it stands reasoning. Reports are on what
-    /// was done to the value, and on the text around it. `cut`: the reply did not end by itself.
+    /// Selects the complete, valid value among those in the text from `from` on; before it is reasoning.
+    /// Returns findings on repairs of the value and on the text around it. `cut` means that the reply was
+    /// truncated.
     pub(super) fn judge(
         &self,
         text: &str,
@@ -69,7 +70,7 @@ impl Wanted {
             None => (self.all(text, from, first), None),
         };
         let (reports, value) = self.choose(text, from, &all, cut);
-        // All of them together, where that is what is wanted.
+        // A list of all values, if that is what the schema requires.
         match list {
             Some(list) if value.is_err() => {
                 let (reports_of_list, whole) = self.choose(text, from, &[list], cut);
@@ -79,7 +80,7 @@ impl Wanted {
         }
     }
 
-    /// The value of `all` that is complete and fits.
+    /// Selects the complete, valid value of `all`.
     fn choose(
         &self,
         text: &str,
@@ -116,7 +117,7 @@ impl Wanted {
         if let Some(at) = good
             && all.iter().any(|found| found.closed_by_us && bracket(found) == bracket(&all[at]))
         {
-            // What has no end may have been the answer, and what has one an example, or a part of it.
+            // An unclosed value may have been the answer, and the closed one an example or a part of it.
             wrong = Some(Fault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
             good = None;
         }
@@ -138,8 +139,8 @@ impl Wanted {
         )
     }
 
-    /// Values that stand one after the other, each by itself, where they were read as one list; `None` if they were not, or are
-    /// more than are looked at.
+    /// Splits consecutive values that were read as one list. Returns `None` if there is no such list, or it
+    /// has more values than are examined.
     fn lines(&self, text: &str, list: &Found) -> Option<Vec<Found>> {
         let (mut all, mut from, mut second) = (Vec::new(), list.span.start, Some(second_of(list)?));
         while let Some(next) = second {
@@ -157,7 +158,7 @@ impl Wanted {
         Some(all)
     }
 
-    /// The value of a part of a text, with its places in all of the text.
+    /// Reads the value of a part of a text, with places in the entire text.
     fn part(&self, text: &str, range: Range<usize>) -> Found {
         let mut found = find_text(&text[range.clone()], &self.options.limits);
         let place = Place::START.after(&text[..range.start]);
@@ -166,13 +167,13 @@ impl Wanted {
         found
     }
 
-    /// The values of a text, the likeliest first; of many some.
+    /// Returns values of a text, most likely first, up to a limit.
     fn all(&self, text: &str, from: usize, first: Found) -> Vec<Found> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
         let mut all = vec![first];
         while let Some(region) = regions.pop().filter(|_| all.len() < SEVERAL && all[0].candidates > 1) {
             let found = self.part(text, region.clone());
-            // A word between values is none.
+            // A word between values is not a value.
             if found.value.as_ref().is_none_or(|value| !value.starts_with(['{', '['])) {
                 continue;
             }
@@ -182,7 +183,7 @@ impl Wanted {
         all
     }
 
-    /// Whether a value is there to its end.
+    /// Checks that a value is complete.
     fn complete(&self, found: &Found, cut: bool) -> Result<(), Fault> {
         let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
         let why = if found.closed_by_us || cut && scalar {
@@ -195,7 +196,7 @@ impl Wanted {
         Err(Fault::new(rules::JSON_INCOMPLETE, why))
     }
 
-    /// Whether a value is what is wanted.
+    /// Checks that a value satisfies the schema.
     fn fits(&self, text: &str) -> Result<(), Fault> {
         let mismatch = |message: String| Fault::new(rules::JSON_MISMATCH, message);
         let value = json::strict(text, &self.options.limits).map_err(|report| mismatch(report.message))?;
@@ -222,20 +223,20 @@ impl Wanted {
     }
 }
 
-/// Where the second value of a list begins that was made of several.
+/// Returns the start of the second value in a list that was made of several values.
 fn second_of(list: &Found) -> Option<usize> {
     let several = |report: &&Report| report.rule.code == json_rules::SEVERAL_VALUES.code;
     list.reports.iter().find(several).map(|report| report.place.offset)
 }
 
-/// Whether what stands between these texts is a part of something larger that could not be read.
+/// Returns true if the text between these two is a part of a larger value that is unreadable.
 fn is_part(before: &str, after: &str) -> bool {
     let next = after.trim_start().strip_prefix(',').map(str::trim_start);
     ["\":", "':", "[", "{"].iter().any(|end| before.trim_end().ends_with(end))
         || next.is_some_and(|next| next.starts_with(['"', '{', '[']))
 }
 
-/// Where the words of a text stand, without white space and the marks of fences around them.
+/// Returns the range of a text's words, without the white space and fence marks around them.
 fn words(text: &str) -> Option<Range<usize>> {
     let mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
     let start = text.len() - text.trim_start_matches(mark).len();
@@ -244,7 +245,7 @@ fn words(text: &str) -> Option<Range<usize>> {
     (!lone).then_some(start..end)
 }
 
-/// A report on a text that begins at a place.
+/// Translates a finding on a text that begins at `from` to the place in the reply.
 pub(super) fn moved(mut report: Report, from: Place) -> Report {
     if report.place.line == 1 {
         report.place.column += from.column - 1;

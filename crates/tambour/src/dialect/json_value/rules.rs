@@ -1,4 +1,4 @@
-//! The rules of JSON replies.
+//! Rules of JSON replies.
 
 use crate::dialect::{draft, marker};
 use crate::finding::rules;
@@ -6,7 +6,7 @@ use crate::finding::rules;
 const GOOD: &str = "{\"city\": \"Bergen\", \"days\": 3}";
 const SCHEMA: &str = r#"json_value.schema={"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city","days"]}"#;
 
-/// Twice the work for each list in a list.
+/// Schema that doubles the work for each nested list.
 const DOUBLING: &str = r##"json_value.schema={"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}"##;
 
 macro_rules! thought {
@@ -46,7 +46,7 @@ rules! {
         broken thought!("<think about=\"it\">Rain or not?</think>\n"), correct thought!("<think>Rain or not?</think>\n");
 }
 
-/// What reasoning may break.
+/// Rules for reasoning.
 pub(super) const DRAFT: draft::Rules = draft::Rules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
@@ -56,6 +56,6 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     fields: &[],
 };
 
-/// What the failure marker breaks.
+/// Rules for the failure marker.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -1,4 +1,5 @@
-//! An object to an event: its name and its fields, under other names and in other places too (J-050, R-76).
+//! Converts an object to an event: resolves its name and its fields, including misnamed and misplaced ones
+//! (J-050, R-76).
 
 use serde_json::{Map, Value};
 
@@ -15,32 +16,32 @@ use crate::limits::Limits;
 use crate::repair::json::{Found, Members, Stand, find_in_string};
 use crate::span::Place;
 
-/// An object that has been read, and what was seen of it on the way.
+/// A parsed object with the facts recorded while it was read.
 pub(super) struct Whole<'a> {
     pub(super) line: &'a Line,
     pub(super) object: Map<String, Value>,
     pub(super) members: &'a Members,
-    /// Offset after it.
+    /// Offset after the object.
     pub(super) end: usize,
-    /// Whether the reply ends inside of it.
+    /// Set if the reply ends inside the object.
     pub(super) cut: bool,
 }
 
-/// What an event has besides its name.
+/// The fields of one event, without its name.
 struct Fields<'a> {
     own: Map<String, Value>,
-    /// Other keys beside the name, where the fields stand in `data`.
+    /// Keys beside the event's name, when the fields are in `data`.
     beside: Map<String, Value>,
     at: Place,
     members: &'a Members,
-    /// Whether the object is the data.
+    /// Set if the object itself is the data (SSE framing).
     framed: bool,
-    /// Whether `data` is a text, and the fields that stood beside it.
+    /// Set if `data` is a string.
     text: bool,
     gathered: Vec<&'static str>,
 }
 
-/// The fields of an event of the contract.
+/// Returns the fields the contract defines for an event.
 pub(super) fn known(name: &str) -> &'static [&'static str] {
     match name {
         "serp_summary" | "final_delta" => &["text"],
@@ -51,36 +52,37 @@ pub(super) fn known(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Fields of the envelope (J-030), which a model need not write.
+/// Returns true for fields of the envelope (J-030), which a model need not write.
 pub(super) fn of_envelope(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
 }
 
-/// Fields too many of one event that have a finding each.
+/// Most unexpected fields of one event that get a finding each.
 const EXTRA: usize = 32;
 
-/// Whether an id says no more than a number would.
+/// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a
+/// number.
 pub(super) fn is_id(id: &Value) -> bool {
     matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || lenient_id(Some(id)).is_some()
 }
 
-/// Other names of `text`.
+/// Usual other names of `text`.
 const TEXTS: [&str; 3] = ["content", "delta", "message"];
 
-/// Those that are less usual, where none of the others is there.
+/// Less usual other names, tried when no usual one is present.
 const OTHERS: [&str; 9] =
     ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
 
-/// The event that a name means which is written in other letters or with other signs.
+/// Returns the event that a misspelled name, or one with other case or separators, stands for.
 fn spelled(name: &str) -> Option<&'static str> {
     let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
     let same = CONTRACT.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain);
     let near = || CONTRACT.iter().copied().find(|known| strsim::osa_distance(known, &plain) <= SLIPS);
-    // What a model says under another name is its answer.
+    // Text under one of these names is the answer.
     same.or_else(near).or_else(|| ANSWERS.contains(&plain.as_str()).then_some("final_delta"))
 }
 
-/// Other names of the event that holds a piece of the answer.
+/// Other names of the event that carries a piece of the answer.
 const ANSWERS: [&str; 10] = [
     "final",
     "answer",
@@ -94,10 +96,11 @@ const ANSWERS: [&str; 10] = [
     "content",
 ];
 
-/// Letters of the name of an event that may be wrong.
+/// Edit distance up to which a name counts as misspelled.
 const SLIPS: usize = 1;
 
-/// Whether an object that was cut may have become an event: it has at most the beginning of the first key or of the name.
+/// Returns true if a truncated object could have become an event: it has at most the start of its first key
+/// or of the event name.
 pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
     object.len() < 2
         && object.iter().all(|(key, value)| match value {
@@ -107,7 +110,7 @@ pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
         })
 }
 
-/// Reads an object; `frame` is the name that a line before it gave.
+/// Reads an object as an event. `frame` is the name given by an `event:` line before it.
 pub(super) fn read(
     mut whole: Whole<'_>,
     frame: Option<String>,
@@ -165,7 +168,7 @@ pub(super) fn read(
     behind.into_iter().for_each(|text| order.meant(name, text, at, out));
 }
 
-/// An event of which only the name came.
+/// Handles an event that has a name and no data.
 pub(super) fn without_data(
     name: &str,
     at: Place,
@@ -183,7 +186,7 @@ pub(super) fn without_data(
     }
 }
 
-/// An event that is none of the contract.
+/// Reports an event outside the contract.
 fn foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Order) {
     if kind == Some(EventKind::System) {
         let message = format!("a model writes no `{name}`");
@@ -195,7 +198,7 @@ fn foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Order) {
     }
 }
 
-/// An event whose text has not been handed on.
+/// Emits an event whose text has not been streamed.
 fn apply(
     name: &str,
     fields: &Map<String, Value>,
@@ -235,17 +238,17 @@ fn apply(
     }
 }
 
-/// What becomes of a value that stands where a text is expected, and has one.
+/// Returns the repair text for a value that is not a string but contains one.
 pub(super) fn read_as(value: &Value) -> &'static str {
     if is_whole(value) { "its text is taken" } else { "its text is taken, the rest not used" }
 }
 
-/// The name that the object gives.
+/// Takes the event's name out of the object.
 fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
     let Line { at, named, .. } = *whole.line;
     match whole.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
-        // Text went out under the name that stood before it.
+        // Text was already emitted under the name that preceded it.
         None if whole.line.target.is_some() && named => return Some(whole.line.name.clone()),
         None if whole.line.target.is_none() => {}
         _ => {
@@ -253,7 +256,8 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
             return None;
         }
     }
-    // Other objects have these keys too, so the value must be the name of an event; under `type` also another spelling of one.
+    // Other objects have these keys too, so the value must be the name of an event; `type` may hold a variant
+    // spelling.
     let of_event = |name: &str| matches!(kind_of(name.trim()), Some(EventKind::Contract | EventKind::System));
     let meant = |name: &str| of_event(name) || spelled(name.trim()).is_some();
     if whole.object.get("type").and_then(Value::as_str).is_some_and(meant)
@@ -286,7 +290,7 @@ fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
 }
 
 impl Fields<'_> {
-    /// Where a field stands: in `data`, or beside the name.
+    /// Returns the place and end of a field, in `data` if `own`, else beside the name.
     fn stand(&self, own: bool, key: &str) -> Stand {
         let unknown = (self.at, self.at.offset);
         if own && self.text && !self.gathered.contains(&key) {
@@ -296,20 +300,21 @@ impl Fields<'_> {
         inner().or_else(|| self.members.get(&[key])).unwrap_or(unknown)
     }
 
-    /// Where the key of a field of `data` stands; of one whose place is not known, the field.
+    /// Returns the extent of the key of a field in `data`, or that of the field when the key's place is
+    /// unknown.
     fn key(&self, key: &str) -> Stand {
         let path: &[&str] = if self.framed { &[key] } else { &["data", key] };
         let member = self.members.find(path).filter(|_| !self.text);
         member.map_or_else(|| self.stand(true, key), |member| (member.stand.0, member.key_end))
     }
 
-    /// Where the key of a field beside the name stands.
+    /// Returns the extent of the key of a field beside the name.
     fn beside_key(&self, key: &str) -> Stand {
         let member = self.members.find(&[key]);
         member.map_or_else(|| self.stand(false, key), |member| (member.stand.0, member.key_end))
     }
 
-    /// Reports a field that is lost. Of one in a `data` that is text it is not known where it stands.
+    /// Reports a field whose value is lost. The place of a field inside a `data` string is unknown.
     fn lost(
         &self,
         rule: &'static Rule,
@@ -330,7 +335,7 @@ impl Fields<'_> {
             Some(Value::Null) | None => return,
             Some(data) => {
                 let whole = data.as_str().map_or(0, |text| text.trim().len());
-                // A text that has an object in it is text all the same, if that has no field of the event.
+                // A string that contains an object stays a string if the object has no field of the event.
                 let is_event =
                     |data: &Map<String, Value>| known(name).iter().any(|key| data.contains_key(*key));
                 let has_text = known(name).contains(&"text");
@@ -363,7 +368,7 @@ impl Fields<'_> {
         };
     }
 
-    /// Takes fields of the event that stand beside its name, where `data` lacks them.
+    /// Takes fields of the event that are beside its name, where `data` lacks them.
     fn gather(&mut self, name: &str, at: Place, order: &mut Order) {
         let mut flat = false;
         for field in known(name) {
@@ -381,7 +386,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Gives `text` its name where it has another one and that is the only reading. Whether the event waits for the end of the reply.
+    /// Renames a field to `text` if the event has no `text` and only one field can be meant. Returns true if
+    /// the event's texts are kept as candidates for the answer until the end of the reply.
     fn rename(&mut self, name: &str, at: Place, order: &mut Order) -> bool {
         let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
         if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
@@ -408,8 +414,9 @@ impl Fields<'_> {
         false
     }
 
-    /// Several texts: equal ones are the text. Which of others is meant is not known: those of an answer are kept, in the order in
-    /// which they stand, for a reply that has no other one. Whether they are.
+    /// Handles several candidate texts: equal ones are the text. Of different ones the intended one is
+    /// unknown, so those of an answer are kept in source order, for a reply that has no other answer.
+    /// Returns true if they are kept.
     fn several(
         &mut self,
         name: &str,
@@ -450,7 +457,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Texts under these keys, in `data` or beside the name.
+    /// Returns the given keys that hold text, each with true if it is in `data`, false if beside the name.
     fn texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
         let is_text = |fields: &Map<String, Value>, key: &str| {
             fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
@@ -462,8 +469,8 @@ impl Fields<'_> {
         found.collect()
     }
 
-    /// Reads the only text of `data`, or the only one beside the name where `data` holds nothing, as the text, whatever it is called
-    /// . Whether it was. What its key says is lost.
+    /// Reads the only text of `data` as the text whatever its key, or the only one beside the name
+    /// when `data` has no other field. Returns true if it did. The information in the key is lost.
     fn rename_only(&mut self, name: &str, order: &mut Order) -> bool {
         let known = known(name);
         let other = |key: &&String| !known.contains(&key.as_str()) && !of_envelope(key);
@@ -487,7 +494,8 @@ impl Fields<'_> {
         true
     }
 
-    /// Text of an event that has none: that of the delta that was meant, if it is the only one of its kind.
+    /// Takes the text of an event that should have none, if it replaces a missing delta that is the only one
+    /// of its kind.
     fn meant(&mut self, name: &str, order: &mut Order) -> Option<String> {
         if !order.takes(name) {
             return None;
@@ -509,7 +517,7 @@ impl Fields<'_> {
         Some(text)
     }
 
-    /// Fields of a phase whose value says something and cannot be used.
+    /// Returns the phase fields whose value is informative but unusable.
     fn unusable(&self, name: &str) -> impl Iterator<Item = &'static str> {
         let known = known(name);
         let id = known.contains(&"id") && self.own.get("id").is_some_and(|id| !is_id(id));
@@ -518,13 +526,13 @@ impl Fields<'_> {
         id.then_some("id").into_iter().chain(title.then_some("title"))
     }
 
-    /// Reports what belongs to no event of that name, and what cannot be used.
+    /// Reports fields that the event does not define and fields with unusable values.
     fn unexpected(&self, name: &str, order: &mut Order) {
         for field in self.unusable(name) {
             let message = format!("`{field}` is not of its type");
             self.lost(rules::FIELD_TYPE, "J-009", (true, field), &message, order);
         }
-        // Events without fields have a rule of their own.
+        // Events without fields have their own rule.
         let (rule, row) = match name {
             "thinking_start" => (rules::FIELD_UNEXPECTED, "J-006"),
             "thinking_end" => (rules::FIELD_UNEXPECTED, "J-012"),

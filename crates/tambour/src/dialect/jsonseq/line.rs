@@ -1,4 +1,4 @@
-//! One object: what is known of it while it is read, and what is kept of it until its event is.
+//! State of one object while it is read, and the parsed object kept until its event is emitted.
 
 use serde_json::{Map, Number, Value};
 
@@ -6,55 +6,56 @@ use super::order::Target;
 use crate::repair::json::{Builder, Built, Duplicate, End, JsonEvent, KeyPlace, Members};
 use crate::span::Place;
 
-/// What is known of the object under way.
+/// State of the object being read.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Where the event begins, and where its object does.
+    /// Start of the event, and start of its object.
     pub(super) at: Place,
     pub(super) start: Place,
     pub(super) depth: usize,
-    /// The object is the data of a named frame.
+    /// Set if the object is the data of a named SSE frame.
     pub(super) framed: bool,
     top: String,
     sub: String,
-    /// Keys of the object so far.
+    /// Number of top-level keys so far.
     keys: usize,
     pub(super) name: String,
-    /// Whether the string under way is the event's name, and whether the last value under `event` is a string.
+    /// Set while the current string is the event's name.
     naming: bool,
+    /// Set if the last value under `event` is a string.
     pub(super) named: bool,
     pub(super) id: Option<Value>,
     id_text: String,
     id_string: bool,
-    /// Where the text of a delta goes; set once, when the text begins.
+    /// Destination of a delta's text; set once, when the text begins.
     pub(super) target: Option<Target>,
     streaming: bool,
     pub(super) filled: bool,
-    /// Keys whose value came after text had been sent, and so late that it changes nothing.
+    /// Offsets of keys whose value came after text had been emitted, too late to change anything.
     late: Vec<usize>,
-    /// Open brackets around the text that goes out, and the offset of its key.
+    /// Nesting depth of the streamed text, and the offset of its key.
     pub(super) text_depth: usize,
     pub(super) text_at: usize,
-    /// Bytes of text that wait for the end of the object.
+    /// Bytes of text held back until the end of the object.
     pub(super) waiting: usize,
 }
 
-/// Keys under which a list of events may stand.
+/// Keys under which a list of events may be nested.
 const WRAPPERS: [&str; 6] = ["events", "stream", "output", "response", "reply", "result"];
 
-/// Keys that are looked at for what came too late.
+/// Most late keys recorded.
 const LATE: usize = 16;
 
-/// Bytes of a buffer that is used again.
+/// Largest buffer capacity, in bytes, that is reused.
 const BUFFER: usize = 256;
 
 impl Line {
-    /// An object begins here; no line was under way.
+    /// Starts an object; no line may be open.
     pub(super) fn begin(&mut self, at: Place, framed: bool) {
         (self.at, self.start, self.depth, self.framed) = (at, at, 1, framed);
     }
 
-    /// No line is under way; its buffers are used again, where they are small.
+    /// Closes the line; small buffers are reused.
     pub(super) fn clear(&mut self) {
         let Line { top, sub, name, id_text, late, .. } = self;
         for buffer in [&mut *top, &mut *sub, &mut *name, &mut *id_text] {
@@ -92,12 +93,13 @@ impl Line {
         }
     }
 
-    /// Whether a list that begins now holds the events: it stands under the first key of the object, which says so.
+    /// Returns true if the array that begins now holds the events: it is under the first key of the object,
+    /// and that key is a known wrapper key.
     pub(super) fn wraps(&self) -> bool {
         self.depth == 1 && self.keys == 1 && !self.framed && WRAPPERS.contains(&self.top.as_str())
     }
 
-    /// An event that may be the beginning of a value.
+    /// Handles an event that may be the start of a value.
     pub(super) fn value_begins(&mut self, event: &JsonEvent<'_>) {
         use JsonEvent::{ArrayStart, Bool, Digits, Null, Number, ObjectStart, StringStart};
         if self.depth == 1
@@ -111,28 +113,28 @@ impl Line {
         }
     }
 
-    /// A string begins. Whether it may be the text of a delta, none of which was sent.
+    /// Starts a string. Returns true if it may be the text of a delta and none has been emitted.
     pub(super) fn string_begins(&mut self) -> bool {
         self.naming = self.depth == 1 && self.top == "event" && !self.framed && self.name.is_empty();
         self.id_string = self.is_field("id") && self.target.is_none();
         self.target.is_none() && self.is_field("text")
     }
 
-    /// The string that has begun goes there while it arrives.
+    /// Streams the current string to `target` while it arrives.
     pub(super) fn stream(&mut self, target: Target) {
         self.target = Some(target);
         self.text_depth = self.depth;
         self.streaming = true;
     }
 
-    /// Where the next piece of the string under way goes, if it is sent.
+    /// Returns the destination of the next piece of the current string, if it is streamed.
     #[inline]
     pub(super) fn streamed(&mut self) -> Option<Target> {
         self.filled |= self.streaming;
         self.target.filter(|_| self.streaming)
     }
 
-    /// The next piece of a string that waits.
+    /// Buffers the next piece of a string that is not streamed.
     pub(super) fn string(&mut self, text: &str) {
         if self.naming {
             self.name.push_str(text);
@@ -156,12 +158,13 @@ impl Line {
         }
     }
 
-    /// Whether a key came after text had been sent, so that its value changes nothing.
+    /// Returns true if the key at this offset came after text had been emitted, so that its value changes
+    /// nothing.
     pub(super) fn is_late(&self, key: usize) -> bool {
         self.late.contains(&key)
     }
 
-    /// Whether the value under way is that field of the event.
+    /// Returns true if the current value is the field `name` of the event.
     fn is_field(&self, name: &str) -> bool {
         match self.depth {
             1 => self.top == name && self.top != "event",
@@ -171,9 +174,9 @@ impl Line {
     }
 }
 
-/// An object that has been read, beside its line.
+/// A parsed object, kept beside its line.
 pub(super) struct Done {
-    /// `None` when it is larger than the limits; empty when its text was handed on.
+    /// `None` when the object exceeds the limits; empty when its text was streamed.
     pub(super) value: Option<Map<String, Value>>,
     pub(super) duplicates: Vec<Duplicate>,
     pub(super) members: Members,
@@ -181,13 +184,13 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// The object that `builder` has up to its end.
+    /// Takes the object from `builder`; `end` is its end.
     pub(super) fn new(builder: &mut Builder, end: usize) -> Done {
         let (value, duplicates, members) = match builder.see(&JsonEvent::ValueEnd(End::default())) {
             Some(Built { value: Value::Object(object), duplicates, members, .. }) => {
                 (Some(object), duplicates, members)
             }
-            // Nothing of it is asked for.
+            // The builder was told to discard the value.
             Some(Built { value: Value::Null, duplicates, members, .. }) => {
                 (Some(Map::new()), duplicates, members)
             }

@@ -1,8 +1,8 @@
-//! JSONSeq written by a model: one JSON object a line, each an event (J-050 to J-053).
+//! JSONSeq dialect: one JSON object per line, each an event (J-050 to J-053).
 //!
-//! `parse` finds the objects, `line` is one while it arrives and `outer` what it stands in, `event` reads it, `outside` what stands
-//! between them, `order` puts the events in order and `phases` numbers theirs, `told` keeps findings until it is known whether
-//! there is an event at all.
+//! `parse` finds the objects; `line` is one object while it arrives and `outer` the value that contains it.
+//! `event` converts an object, `outside` tracks the text between objects, `order` puts events in order and
+//! `phases` numbers phases. `told` holds findings back until the first event.
 
 mod event;
 mod line;
@@ -29,7 +29,7 @@ use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
-/// The table entry.
+/// Entry in the table of dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "jsonseq",
     summary: "JSON Lines, each an event of the JSONSeq protocol",
@@ -97,7 +97,7 @@ impl Dialect for JsonSeq {
 }
 
 impl JsonSeq {
-    /// A reply without any event is the answer as it stands, or the failure marker.
+    /// Emits a reply without any event as the answer, or handles the failure marker.
     fn without_events(&self, reply: &str, out: &mut dyn Output) {
         if let Some(form) = marker::form(reply) {
             let (at, end) = self.front.span();
@@ -107,7 +107,7 @@ impl JsonSeq {
         self.no_events(out);
     }
 
-    /// The text of a reply without any event was sent.
+    /// Reports a reply without any event, after its text has been emitted.
     fn no_events(&self, out: &mut dyn Output) {
         let ((at, end), message) = (self.front.span(), "the reply holds no event");
         let report = Report::new(rules::EVENTS_MISSING, at, end, message);

@@ -1,5 +1,5 @@
-//! The events of a model in the order they were meant: what comes early is held, what comes late is left out, what is
-//! missing is added (J-015 to J-023, J-053).
+//! Order of the model's events: early ones are held back, late ones left out, missing ones added (J-015 to
+//! J-023, J-053).
 
 use serde_json::{Map, Value};
 
@@ -15,15 +15,15 @@ use crate::options::Options;
 use crate::repair::json::Stand;
 use crate::span::Place;
 
-/// Keys of texts that are kept for a reply without an answer.
+/// Most keys of texts that are kept for a reply without an answer.
 const SPARE_KEYS: usize = 64;
 
-/// Where the text of a delta goes.
+/// Destination of a delta's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Phase,
     Answer,
-    /// Answer text that has to wait for the end of thinking (J-016).
+    /// Answer text held back until the end of thinking (J-016).
     Held,
     Nowhere,
 }
@@ -36,24 +36,24 @@ enum Thinking {
     Over,
 }
 
-/// The state of one reply.
+/// Order state of one reply.
 pub(super) struct Order {
     thinking: Thinking,
-    /// What the model itself wrote.
+    /// Events that the model itself wrote.
     started: bool,
     ended: bool,
     phases: Phases,
-    /// Whether text of a phase came.
+    /// Set once a phase has received text.
     thought: bool,
     summary: bool,
     answered: bool,
     held: String,
-    /// Texts that are the answer if no other one comes, and the keys under which they stand.
+    /// Texts that become the answer if there is no other, and the keys that hold them.
     spare: String,
     spare_keys: Vec<(&'static str, Stand)>,
-    /// Where queries stand, until answer text follows them.
+    /// Extent of the queries until answer text follows them.
     queries: Option<(Place, usize)>,
-    /// Where the queries stand that were used last.
+    /// Extent of the queries used last.
     had_queries: Option<(Place, usize)>,
     pub(super) final_end: bool,
     early_answer: bool,
@@ -87,7 +87,8 @@ impl Order {
         self.held.len() + self.spare.len()
     }
 
-    /// Whether text of an event called `name`, which has none, stands for a delta: the only one of its kind.
+    /// Returns true if text in the event `name`, which should have none, replaces a missing delta: the only
+    /// one of its kind.
     pub(super) fn takes(&self, name: &str) -> bool {
         let thinking = self.thinking < Thinking::Over && !self.final_end;
         match name {
@@ -98,7 +99,7 @@ impl Order {
         }
     }
 
-    /// Such text.
+    /// Emits such text.
     pub(super) fn meant(&mut self, name: &str, text: &str, at: Place, out: &mut dyn Output) {
         let target = match name {
             "final_end" => self.final_delta(at, out),
@@ -108,7 +109,7 @@ impl Order {
         self.delta(target, text, at, out);
     }
 
-    /// A whole event that is no delta.
+    /// Handles a complete event that is not a delta.
     pub(super) fn event(
         &mut self,
         name: &str,
@@ -164,7 +165,7 @@ impl Order {
         out.intent(Intent::Summary(plain.into()));
     }
 
-    /// The field `text` of an event.
+    /// Returns the field `text` of an event.
     fn text(&mut self, data: &Map<String, Value>, at: Place) -> Option<String> {
         match data.get("text") {
             Some(Value::String(text)) => Some(text.clone()),
@@ -212,7 +213,7 @@ impl Order {
         self.phases.start(data.get("id"), at, &mut self.reports);
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
-            // One that is no string is reported where it stands.
+            // A title that is not a string has its own finding.
             _ => "",
         };
         if title.trim().is_empty() {
@@ -221,7 +222,7 @@ impl Order {
         out.intent(Intent::Phase(title.into(), at));
     }
 
-    /// A `phase_delta` begins: where its text goes.
+    /// Begins a `phase_delta` and returns the destination of its text.
     pub(super) fn phase_delta(&mut self, id: Option<&Value>, at: Place, out: &mut dyn Output) -> Target {
         if self.final_end {
             self.reports.found(rules::AFTER_FINAL_END, at, "`phase_delta` after `final_end`", "left out");
@@ -242,7 +243,7 @@ impl Order {
         Target::Phase
     }
 
-    /// A `final_delta` begins: where its text goes.
+    /// Begins a `final_delta` and returns the destination of its text.
     pub(super) fn final_delta(&mut self, at: Place, out: &mut dyn Output) -> Target {
         if self.final_end {
             self.reports.found(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
@@ -270,7 +271,7 @@ impl Order {
         Target::Answer
     }
 
-    /// Text of the delta under way.
+    /// Emits or buffers text of the current delta.
     #[inline]
     pub(super) fn delta(&mut self, target: Target, text: &str, at: Place, out: &mut dyn Output) {
         match target {
@@ -291,7 +292,7 @@ impl Order {
         }
     }
 
-    /// The delta called `name` has an empty text, or none.
+    /// Reports that the delta `name` has an empty text or none.
     pub(super) fn delta_empty(&mut self, name: &str, at: Place, message: &str) {
         self.reports.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
     }
@@ -327,7 +328,7 @@ impl Order {
                 self.had_queries = Some((at, end));
                 self.queries = Some((at, end));
                 if let Some((place, end)) = before {
-                    // What is lost are those of the event before.
+                    // The earlier queries are the ones lost.
                     let report =
                         Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
                     out.report(report.repaired("the last valid one used, others not used"));
@@ -358,7 +359,7 @@ impl Order {
         }
     }
 
-    /// Keeps texts that may be the answer, at most `limits.hold` of them. Whether it does.
+    /// Keeps texts that may be the answer, at most `limits.hold` bytes. Returns true if they are kept.
     pub(super) fn spare(&mut self, text: &str, keys: Vec<(&'static str, Stand)>) -> bool {
         let room = self.spare.len() + text.len() <= self.limit && self.spare_keys.len() < SPARE_KEYS;
         let kept = !self.answered && !self.final_end && room;
@@ -369,7 +370,7 @@ impl Order {
         kept
     }
 
-    /// Takes those texts for the answer, or tells that they are lost.
+    /// Emits the kept texts as the answer, or reports that they are lost.
     fn finish_spare(&mut self, out: &mut dyn Output) {
         let taken = !self.answered && !self.spare_keys.is_empty();
         for (key, (at, end)) in self.spare_keys.drain(..) {
@@ -396,12 +397,12 @@ impl Order {
         }
     }
 
-    /// Whether a piece of the answer has come.
+    /// Returns true once a piece of the answer has been seen.
     pub(super) fn is_answered(&self) -> bool {
         self.answered
     }
 
-    /// The end of the input.
+    /// Ends the input.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         if self.thinking == Thinking::Open {
             self.close_thinking(out);
@@ -423,7 +424,8 @@ impl Order {
     }
 }
 
-/// The text without its tags. Text whose neighbours become a tag when one between them is gone stays text.
+/// Returns the text without its tags. If removing a tag would join its neighbours to a new tag, they stay
+/// text.
 fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     tokens(text, &mut |token| match token {
@@ -433,7 +435,7 @@ fn without_tags(text: &str) -> String {
     if out.len() == text.len() {
         return out;
     }
-    // A tag holds no second `<`, so that a blank behind its own makes text of it and tags of nothing else.
+    // A tag holds no second `<`, so a blank after its `<` turns it into text and creates no other tag.
     let mut apart = String::with_capacity(out.len());
     tokens(&out, &mut |token| match token {
         Token::Tag(tag) => apart.extend(["< ", &tag.raw[1..]]),
@@ -448,7 +450,7 @@ fn tokens(text: &str, see: &mut dyn FnMut(Token<'_>)) {
     lexer.finish(&mut |token, _| see(token));
 }
 
-/// The row that describes the delta called `name`.
+/// Returns the specification row of the delta `name`.
 pub(super) fn row_of(name: &str) -> &'static str {
     if name == "final_delta" { "J-013" } else { "J-011" }
 }

@@ -1,25 +1,27 @@
-//! The value that objects stand in: an object alone, or an array with objects as items.
+//! The value around the event objects: a lone object, or an array with objects as items.
 
 use super::rules;
 use crate::finding::Report;
 use crate::span::Place;
 
-/// The value under way.
+/// The top-level value being read.
 #[derive(Default)]
 pub(super) struct Outer {
     pub(super) at: Place,
-    /// The object is the data of an `event:` line.
+    /// Set if the object is the data of an `event:` line.
     pub(super) framed: bool,
-    /// Arrays that are open around the object under way.
+    /// Open arrays around the current object.
     pub(super) arrays: usize,
-    /// The last bracket, where it is the bracket of an item.
+    /// The last bracket, if it belongs to an item.
     bracket: Place,
-    /// Whether objects came, and other items since the place after the last of them.
+    /// Set once an object was read.
     pub(super) objects: bool,
+    /// Set if other items were read since the last object.
     others: bool,
+    /// End of the last object.
     gap: Place,
     pub(super) array: bool,
-    /// Whether the array stands under a key of an object.
+    /// Set if the array is under a key of an object.
     wrapped: bool,
 }
 
@@ -35,7 +37,7 @@ impl Outer {
         self.arrays += 1;
     }
 
-    /// The object under way holds an array of events, which begins.
+    /// Starts an array of events inside the current object.
     pub(super) fn wrapper_begins(&mut self) {
         self.array_begins();
         self.array_begins();
@@ -46,34 +48,35 @@ impl Outer {
         self.arrays = self.arrays.saturating_sub(1);
     }
 
-    /// The bracket of an item, which opens or has closed there.
+    /// Records the opening or closing bracket of an item.
     pub(super) fn bracket(&mut self, place: Place) {
         self.bracket = place;
     }
 
-    /// An item that is neither object nor array.
+    /// Records an item that is neither object nor array.
     pub(super) fn other(&mut self) {
         self.others = true;
     }
 
-    /// An object begins. Gives what stands before it in the array.
+    /// Starts an object. Returns a finding on the items before it in the array.
     pub(super) fn object_begins(&mut self) -> Option<Report> {
         self.gap_ends(self.bracket.offset)
     }
 
-    /// Where the object under way begins.
+    /// Returns the place at which the current object begins.
     pub(super) fn object_at(&self) -> Place {
         if self.arrays > 0 { self.bracket } else { self.at }
     }
 
-    /// The object under way has ended; gives the offset after it.
+    /// Ends the current object and returns the offset after it.
     pub(super) fn object_ends(&mut self) -> usize {
         self.objects = true;
         self.gap = self.bracket;
         self.bracket.offset
     }
 
-    /// The value ends. Gives what stands behind the last object of an array, and what is wrong with the whole.
+    /// Ends the value. Returns findings on the items after the last object of an array and on the value
+    /// itself.
     pub(super) fn ends(&mut self, end: usize) -> [Option<Report>; 2] {
         let behind = if self.objects { self.gap_ends(end) } else { None };
         let whole = |rule, message, repair| Some(Report::new(rule, self.at, end, message).repaired(repair));
@@ -91,7 +94,7 @@ impl Outer {
         [behind, whole]
     }
 
-    /// What stands between the objects of an array ends here.
+    /// Ends the gap between objects of an array; returns a finding if it held other items.
     fn gap_ends(&mut self, end: usize) -> Option<Report> {
         let message = "items that are no JSON objects";
         let report = || Report::new(rules::LINE_NOT_OBJECT, self.gap, end, message).repaired("left out");

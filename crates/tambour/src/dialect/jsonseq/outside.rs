@@ -1,4 +1,4 @@
-//! What stands between the objects: line breaks, fences, frames of a transport, and what does not belong there.
+//! Text between the objects: line breaks, code fences, SSE framing, and text that does not belong there.
 
 use super::rules;
 use super::told::Told;
@@ -7,35 +7,39 @@ use crate::finding::{Report, Rule};
 use crate::lex::fence::{Fence, is_json};
 use crate::span::Place;
 
-/// The line under way, outside of objects.
+/// The current line outside objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outside {
-    /// Its beginning, from the first character that is not blank on.
+    /// Start of the line, from its first non-blank character.
     line: String,
-    /// Whether more came than is kept, and whether that is more than blanks.
+    /// Set if the line is longer than the part kept.
     full: bool,
+    /// Set if the excess is not just blanks.
     long: bool,
-    /// Where its first such character stands, and the offset after the last one.
+    /// Place of the first non-blank character.
     start: Place,
+    /// Offset after the last non-blank character.
     end: usize,
-    /// Where the text has come to.
+    /// Place after all text so far.
     at: Place,
-    /// Whether an object has ended on this line.
+    /// Set if an object has ended on this line.
     object: bool,
-    /// An `event:` line whose data is due.
+    /// An `event:` line whose data has not arrived.
     pub(super) named: Option<Named>,
     sse: bool,
     fenced: bool,
     glued: bool,
-    /// The line under way, all of it, and lines that are no part of the form: the answer, if there is no other.
+    /// The current line in full.
     whole: String,
+    /// The last line in full.
     kept: String,
+    /// Lines that are not part of the format: the answer if there is no other.
     prose: String,
-    /// Set where these are longer than may be held, or not wanted any more.
+    /// Set when the prose exceeds the hold limit or is not needed any more.
     over: bool,
 }
 
-/// An `event:` line.
+/// An `event:` line (start of an SSE frame).
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -43,18 +47,18 @@ pub(super) struct Named {
     pub(super) end: usize,
 }
 
-/// What the text before an object makes of it.
+/// Meaning of the text before an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Begins {
-    /// It is the data of an `event:` line.
+    /// Set if the object is the data of an `event:` line.
     pub(super) framed: bool,
-    /// Another object stands on the same line, for the first time.
+    /// Set on the first object that shares a line with another.
     pub(super) glued: bool,
     /// Frames that end here without data.
     pub(super) ended: Vec<Named>,
 }
 
-/// Bytes of a line that tell what it is.
+/// Bytes of a line that suffice to classify it.
 const KEPT: usize = 256;
 
 impl Outside {
@@ -62,24 +66,24 @@ impl Outside {
         self.at = place;
     }
 
-    /// Bytes of prose that wait.
+    /// Bytes of prose held back.
     pub(super) fn held(&self) -> usize {
         self.whole.len() + self.prose.len()
     }
 
-    /// There is an answer.
+    /// Discards the prose: there is an answer.
     pub(super) fn leave_prose(&mut self) {
         self.over = true;
         (self.whole, self.prose) = (String::new(), String::new());
     }
 
-    /// The prose around the objects.
+    /// Takes the prose around the objects.
     pub(super) fn take_prose(&mut self) -> Option<String> {
         let prose = std::mem::take(&mut self.prose);
         Some(prose.trim().to_owned()).filter(|prose| !prose.is_empty())
     }
 
-    /// Keeps more of the line under way; `limit` bytes may wait.
+    /// Keeps more of the current line; at most `limit` bytes are held back.
     pub(super) fn keep_whole(&mut self, piece: &str, limit: usize) {
         if self.over {
             return;
@@ -90,7 +94,7 @@ impl Outside {
         self.whole.push_str(piece);
     }
 
-    /// Text of one line outside of objects. Gives a frame that has ended without data.
+    /// Pushes text of one line outside objects. Returns a frame that ended without data.
     pub(super) fn push(&mut self, piece: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let body = if self.line.is_empty() { piece.trim_start() } else { piece };
         let seen = body.trim_end();
@@ -119,7 +123,7 @@ impl Outside {
         std::mem::take(&mut self.line)
     }
 
-    /// An object begins.
+    /// Begins an object.
     pub(super) fn object_begins(&mut self, told: &mut Told, out: &mut dyn Output) -> Begins {
         let prefix = self.take();
         let prefix = prefix.trim();
@@ -139,12 +143,12 @@ impl Outside {
     }
 
     pub(super) fn object_ends(&mut self, place: Place) {
-        // One that the next line ended is the last of its own.
+        // If the next line ended the object, the object is the last of its own line.
         self.object = place.column > 1;
         self.at = place;
     }
 
-    /// A thought begins. What stands in front of it on its line is a line of its own. Gives a frame that has ended
+    /// Begins a thought. The text before it on the line counts as a separate line. Returns a frame that ended
     /// without data.
     pub(super) fn thought_begins(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let line = self.take();
@@ -154,19 +158,19 @@ impl Outside {
         ended
     }
 
-    /// The line under way is no line.
+    /// Discards the current line and the prose.
     pub(super) fn forget(&mut self) {
         self.take();
         self.long = false;
         self.prose.clear();
     }
 
-    /// What has come was reasoning.
+    /// Discards the prose: the text so far was reasoning.
     pub(super) fn drop_prose(&mut self) {
         self.prose.clear();
     }
 
-    /// The end of a line, or of the input.
+    /// Ends a line, also at the end of the input.
     pub(super) fn end_line(&mut self, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         let line = self.take();
         let text = line.trim();
@@ -183,7 +187,8 @@ impl Outside {
         ended
     }
 
-    /// Text of a line. Gives a frame that ends here without data, since the next one begins.
+    /// Classifies the text of a line. Returns a frame that ends here without data, because the next one
+    /// begins.
     fn judge(&mut self, text: &str, told: &mut Told, out: &mut dyn Output) -> Option<Named> {
         if let Some((_, info)) = Fence::of(text) {
             self.fence(text, info.trim_start(), told, out);
@@ -197,7 +202,7 @@ impl Outside {
         None
     }
 
-    /// Whether a line is part of a frame and says nothing.
+    /// Returns true if the line is part of a frame and carries no content.
     fn is_frame(&self, text: &str) -> bool {
         let (field, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.trim();
@@ -212,11 +217,11 @@ impl Outside {
             }
     }
 
-    /// A line that begins like a fence, with `info` behind it. What is not the name of its language is text.
+    /// Handles a line that begins like a fence, followed by `info`. Anything after the language name is text.
     fn fence(&mut self, text: &str, info: &str, told: &mut Told, out: &mut dyn Output) {
         let language = info.split(char::is_whitespace).next().unwrap_or("");
         let opens = !std::mem::replace(&mut self.fenced, true);
-        // The first fence is told whole, with whatever language it names.
+        // The first fence is reported with its language, whichever it is.
         let known = opens || is_json(language);
         let mark = text.len() - info.len() + if known { language.len() } else { 0 };
         let rest = text[mark..].trim_start();

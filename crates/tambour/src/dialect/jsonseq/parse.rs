@@ -1,4 +1,4 @@
-//! Lines to events: which object is which event. The text of a delta is handed on while its line is still arriving.
+//! Assigns objects to events. The text of a delta is streamed while its line is still arriving.
 
 use std::sync::Arc;
 
@@ -20,27 +20,29 @@ use crate::options::Options;
 use crate::repair::json::{Builder, Closing, End, JsonEvent, KeyPlace, Members, Reader, Start};
 use crate::span::Place;
 
-/// The lines of one reply.
+/// Reader of one JSONSeq reply.
 pub(super) struct Lines {
     pub(super) order: Order,
     text: Outside,
     told: Told,
     thoughts: Thoughts,
-    /// Whether the input has ended.
+    /// Set once the input has ended.
     finishing: bool,
-    /// Whether the input ended in an object before it could look like an event.
+    /// Set if the input ended in an object before it could be recognized as an event.
     pub(super) cut: bool,
     builder: Builder,
     outer: Outer,
     line: Line,
-    /// The last one that is over, and its object: an item of an array, until it is known whether its end is its own.
+    /// The previous line and its object: an item of an array, kept until it is known whether its end was
+    /// written or added.
     last: Line,
     done: Option<Done>,
     pretty: bool,
     options: Arc<Options>,
 }
 
-/// Findings that always wait for the first event: whoever lists fewer counts the rest.
+/// Least capacity for findings held back before the first event; a caller that lists fewer still counts the
+/// rest.
 const FEW: usize = 64;
 
 impl Body for Lines {
@@ -70,7 +72,7 @@ impl Body for Lines {
         if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
             && self.told.begun()
         {
-            // What stands before it is text between events, reasoning or not.
+            // The text before the mark is text between events, reasoning or not.
             let ended = self.text.thought_begins(&mut self.told, out);
             self.frame_ended(ended, out);
             self.text.drop_prose();
@@ -103,7 +105,7 @@ impl Body for Lines {
     }
 
     fn held(&self) -> usize {
-        // Before the first event all text is held anyway.
+        // Before the first event all text is held back anyway.
         let thoughts = self.thoughts.held();
         let done = if self.done.is_some() { self.last.waiting } else { 0 };
         let begun = self.line.waiting + done + self.text.held();
@@ -116,7 +118,7 @@ impl Body for Lines {
 
     fn ended(&mut self, found: Option<&str>, end: Place, out: &mut dyn Output) {
         if let Some(text) = found.filter(|_| !self.told.begun()) {
-            // What looked like an event was a draft as well.
+            // The object that looked like an event was a draft as well.
             out.intent(Intent::Draft(text));
         }
         let ended = self.text.end_line(&mut self.told, out);
@@ -147,7 +149,7 @@ impl Lines {
         }
     }
 
-    /// The end of the reply: prose around the events is the answer, if there is no other.
+    /// Ends the reply: prose around the events is the answer if there is no other.
     pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
         if !self.order.is_answered()
             && let Some(text) = self.text.take_prose()
@@ -159,7 +161,7 @@ impl Lines {
         self.order.finish(end, out);
     }
 
-    /// A thought begins or ends between the objects.
+    /// Handles the start or end of a thought between the objects.
     fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
             JsonEvent::ThoughtStart(_) => {
@@ -168,12 +170,12 @@ impl Lines {
             }
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == Closing::Unopened && !self.told.begun() {
-                    // What came so far is a draft, not lines.
+                    // The text so far is a draft, not lines.
                     self.text.forget();
                     self.told.forget();
                 }
                 if let Some(named) = self.text.named.as_mut().filter(|_| *closing != Closing::Unopened) {
-                    // The thought in the middle of a frame is no part of it.
+                    // A thought in the middle of a frame is not part of it.
                     named.at = mark.end();
                 }
                 self.text.start_at(mark.end());
@@ -182,11 +184,11 @@ impl Lines {
         }
     }
 
-    /// What stands outside of the objects.
+    /// Handles an event outside the objects.
     fn outside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         match event {
             JsonEvent::Text(text) => {
-                // Line by line, so that findings come in order however the reply was cut.
+                // Split by line, so that the order of findings does not depend on the chunks.
                 for piece in text.split_inclusive('\n') {
                     match self.order.is_answered() {
                         true => self.text.leave_prose(),
@@ -196,7 +198,7 @@ impl Lines {
                     self.frame_ended(ended, out);
                 }
             }
-            // A line of its own, with all the lines in it.
+            // A comment counts as one line, whatever lines it contains.
             JsonEvent::Comment(text) => {
                 let ended = self.text.push(text, &mut self.told, out);
                 self.frame_ended(ended, out);
@@ -214,7 +216,7 @@ impl Lines {
                 self.item_ends(false, out);
                 self.outer.array_begins();
             }
-            // The end of an object is that of one around the array.
+            // An `ObjectEnd` here belongs to the object around the array.
             JsonEvent::ArrayEnd | JsonEvent::ObjectEnd => self.outer.array_ends(),
             JsonEvent::StringStart | JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
                 self.outer.other();
@@ -223,10 +225,10 @@ impl Lines {
         }
     }
 
-    /// What stands inside of an object.
+    /// Handles an event inside an object.
     fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
         if matches!(event, JsonEvent::ArrayStart) && self.line.wraps() {
-            // The object is no event.
+            // The object is a wrapper, not an event.
             self.line.clear();
             return self.outer.wrapper_begins();
         }
@@ -246,7 +248,7 @@ impl Lines {
                 self.line.string(text);
                 self.builder.see(event);
                 if self.builder.over() {
-                    // It was thrown away.
+                    // The builder has discarded the value.
                     self.line.waiting = 0;
                 }
                 return;
@@ -295,7 +297,8 @@ impl Lines {
         self.done = Some(Done::new(&mut self.builder, end));
     }
 
-    /// The value of an array that was read before goes on, or ends: `cut` when the end is ours.
+    /// Reads the pending item of the array, which continues or ends; `cut` is set if its end was added by the
+    /// reader.
     fn item_ends(&mut self, cut: bool, out: &mut dyn Output) {
         if let Some(done) = self.done.take() {
             let end = done.end;
@@ -326,7 +329,7 @@ impl Lines {
         self.flush(end.offset, out);
     }
 
-    /// A string begins: the event's name, an id, or the text of a delta that can be handed on at once.
+    /// Starts a string: the event's name, an id, or the text of a delta that can be streamed.
     fn string_begins(&mut self, out: &mut dyn Output) {
         if !self.line.string_begins() {
             return;
@@ -347,7 +350,7 @@ impl Lines {
         self.builder.forget_value();
     }
 
-    /// A whole object, of the line that ended last. Gives back what it was kept in.
+    /// Reads the complete object of the last line. Returns its members, so that their memory can be reused.
     fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) -> Members {
         let Done { value, duplicates, mut members, end } = done;
         let line = &self.last;
@@ -355,7 +358,7 @@ impl Lines {
         for duplicate in duplicates {
             let sent = line.is_late(duplicate.again.0.offset);
             let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
-            // The last value of an object was not known to end.
+            // The last value of an object has no known end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
             self.told.add(report, out);
         }
@@ -376,7 +379,7 @@ impl Lines {
         members
     }
 
-    /// A frame that ended without data is an event without fields.
+    /// Handles a frame that ended without data: an event without fields.
     fn frame_ended(&mut self, named: Option<Named>, out: &mut dyn Output) {
         if let Some(Named { name, at, end }) = named {
             event::without_data(&name, at, end, &mut self.order, &mut self.told, out);
@@ -384,7 +387,7 @@ impl Lines {
         }
     }
 
-    /// Hands on the findings of an event, now that its end is known.
+    /// Emits the findings of an event, now that its end is known.
     fn flush(&mut self, end: usize, out: &mut dyn Output) {
         self.order.reports.flush(end, &mut self.told, out);
     }

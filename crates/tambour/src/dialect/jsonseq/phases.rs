@@ -1,4 +1,4 @@
-//! The phases of a model: how it numbers them, and to which of them a delta belongs (J-008, J-011, J-017).
+//! Phase numbering: reads a model's phase ids and assigns deltas to phases (J-008, J-011, J-017).
 
 use std::collections::HashSet;
 
@@ -10,32 +10,32 @@ use crate::dialect::{Intent, Output};
 use crate::finding::clip;
 use crate::span::Place;
 
-/// The phases so far.
+/// The phases seen so far.
 #[derive(Default)]
 pub(super) struct Phases {
     ids: HashSet<u64>,
-    /// How many the model itself began.
+    /// Number of phases the model itself began.
     real: u32,
     current: Option<u64>,
-    /// The id of that phase as it was written.
+    /// The id of the current phase as written.
     written: Option<Value>,
     last_id: u64,
-    /// Whether it was only that of a delta, whose phase may still begin.
+    /// Set if `last_id` comes only from a delta, whose phase may still begin.
     only_delta: bool,
 }
 
 impl Phases {
-    /// How many the model itself began.
+    /// Returns how many phases the model itself began.
     pub(super) fn count(&self) -> u32 {
         self.real
     }
 
-    /// Whether one has begun.
+    /// Returns true if a phase has begun.
     pub(super) fn is_open(&self) -> bool {
         self.current.is_some()
     }
 
-    /// A phase begins with this id.
+    /// Begins a phase with this id.
     pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut Reports) {
         self.real += 1;
         let number = self.number(id, at, reports);
@@ -45,13 +45,13 @@ impl Phases {
         self.written = id.cloned();
     }
 
-    /// A phase begins where there can be none.
+    /// Counts a phase that begins where none may.
     pub(super) fn start_late(&mut self) {
         self.real += 1;
         self.current = None;
     }
 
-    /// The model's number of a phase; an unusable one counts as the next.
+    /// Returns the model's number for a phase; an unusable id counts as the next number.
     fn number(&mut self, value: Option<&Value>, at: Place, reports: &mut Reports) -> u64 {
         let due = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
@@ -74,7 +74,7 @@ impl Phases {
         id
     }
 
-    /// Text for the phase with this id begins. Without any phase before it, one begins.
+    /// Begins text for the phase with this id. If no phase has begun, one is started.
     pub(super) fn delta(&mut self, value: &Value, at: Place, reports: &mut Reports, out: &mut dyn Output) {
         let same = self.current.filter(|_| self.written.as_ref() == Some(value));
         let id = same.or_else(|| lenient_id(Some(value))).unwrap_or(0);
@@ -100,7 +100,7 @@ impl Phases {
     }
 }
 
-/// A positive integer, also where it is written as a string or as `1.0`.
+/// Reads a positive integer, also one written as a string or as `1.0`.
 pub(super) fn lenient_id(value: Option<&Value>) -> Option<u64> {
     let id = match value? {
         Value::Number(number) => {

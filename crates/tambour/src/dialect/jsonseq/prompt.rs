@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::dialect::Prompt;
 use crate::options::{Language, Options};
 
-/// The instructions.
+/// Returns the format instructions.
 pub(super) fn prompt(options: &Options) -> Prompt {
     match options.texts.language {
         Language::Zh => ZH,

@@ -1,9 +1,9 @@
-//! The rules of JSON Lines written by a model (J-050 to J-053), and those of the events in them (J-002 to J-024).
+//! Rules of JSON Lines written by a model (J-050 to J-053) and of the events in them (J-002 to J-024).
 
 use crate::dialect::{draft, marker};
 use crate::finding::{Level, Rule, rules};
 
-/// One event of the examples.
+/// Builds one event of the examples.
 macro_rules! ev {
     ($name:literal) => {
         concat!("{\"event\":\"", $name, "\",\"data\":{}}\n")
@@ -13,7 +13,7 @@ macro_rules! ev {
     };
 }
 
-// Parts of the examples, so that each shows its own fault and nothing else.
+// Building blocks of the examples, so that each shows only its own fault.
 macro_rules! phase1 {
     () => {
         concat!(
@@ -208,7 +208,7 @@ rules! {
         correct concat!(thinking!(), ev!("final_delta", "\"text\":\"# Another plan\""), ev!("final_end"));
 }
 
-/// What reasoning may break.
+/// Rules for reasoning.
 pub(super) const DRAFT: draft::Rules = draft::Rules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
@@ -218,9 +218,10 @@ pub(super) const DRAFT: draft::Rules = draft::Rules {
     fields: &["event"],
 };
 
-/// What the failure marker breaks.
+/// Rules for the failure marker.
 pub(super) const MARKER: marker::Rules =
     marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
-/// A field that the contract does not know, in an event that has fields: what it says is lost, but nothing forbids it.
+/// A field that the contract does not define, in an event that has fields: its content is lost, but nothing
+/// forbids it.
 pub(super) const FIELD_EXTRA: &Rule = &Rule { level: Level::Should, ..*FIELD_UNEXPECTED };

@@ -1,10 +1,11 @@
-//! JSON Schema (draft 2020-12) of one line, for constrained decoding and editors. The order of lines is beyond it.
+//! JSON Schema (draft 2020-12) of one line, for constrained decoding and editors. It cannot express the order
+//! of lines.
 
 use serde_json::{Value, json};
 
 use crate::options::Options;
 
-/// The schema of one event, the same under all options.
+/// Returns the schema of one event, which is the same under all options.
 pub(super) fn schema(_options: &Options) -> Value {
     let text = || json!({ "type": "string", "minLength": 1 });
     let id = || json!({ "type": "integer", "minimum": 1 });
@@ -40,7 +41,7 @@ pub(super) fn schema(_options: &Options) -> Value {
     })
 }
 
-/// One event whose data has all of these fields and no others.
+/// Returns the schema of an event whose data has exactly these fields, all required.
 fn event(name: &str, description: &str, fields: &Value) -> Value {
     let required: Vec<&String> = fields.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
     json!({

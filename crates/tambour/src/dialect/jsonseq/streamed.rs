@@ -1,4 +1,4 @@
-//! A delta whose text was sent while it arrived: what else stands in its object is told.
+//! Findings on a delta whose text was streamed while it arrived: the other members of its object.
 
 use super::event::{is_id, known, of_envelope};
 use super::line::Line;
@@ -7,7 +7,8 @@ use super::rules;
 use crate::finding::clip;
 use crate::repair::json::Members;
 
-/// Reports what was not sent of the delta called `name`; whether its object was larger than the limits is `over`.
+/// Reports the members of the delta `name` that were not emitted. `over` is set if the object exceeded the
+/// limits.
 pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order: &mut Order) {
     let at = line.at;
     if over {
@@ -31,10 +32,10 @@ pub(super) fn rest(name: &str, line: &Line, members: &Members, over: bool, order
             (None, "event") => true,
             (None, _) => expected(key),
             (Some(("data", 1)), _) if !line.framed => level == 2 && expected(key),
-            // Inside of what is left out.
+            // Nested inside a member that is left out.
             _ => continue,
         };
-        // One in the same place has a finding as a key that comes again.
+        // A second `text` in the same object already has a finding as a duplicate key.
         if key == "text" && stand.0.offset != line.text_at && (over || level != line.text_depth) {
             let repair = "left out, the first one was sent";
             order.reports.found_in(

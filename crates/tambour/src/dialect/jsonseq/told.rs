@@ -1,16 +1,16 @@
-//! Findings of the lines on their way out. What stands before the first event is left out only if one comes: until then
-//! its findings wait, and a reply without events, which is the answer as it stands, has none of them.
+//! Findings on their way to the output. Text before the first event is dropped only if an event follows, so
+//! findings are held back until then; a reply without events is the answer as written and has none of them.
 
 use crate::dialect::Output;
 use crate::finding::{Report, Rule};
 use crate::repair::json::Stand;
 use crate::span::Place;
 
-/// Findings that wait for the first event, or go straight on.
+/// Findings held back until the first event, then passed on at once.
 #[derive(Debug)]
 pub(super) struct Told {
     waiting: Option<Vec<Report>>,
-    /// Most findings that wait.
+    /// Most findings held back.
     most: usize,
 }
 
@@ -24,7 +24,7 @@ impl Told {
             None => out.report(report),
             Some(waiting) if waiting.len() < self.most => waiting.push(report),
             Some(waiting) => {
-                // The last one stands for all that follow.
+                // The last finding is extended to cover all that follow.
                 if let Some(last) = waiting.last_mut() {
                     last.end = last.end.max(report.end);
                 }
@@ -32,19 +32,19 @@ impl Told {
         }
     }
 
-    /// What came so far is no part of the reply: findings that wait are about nothing.
+    /// Discards held-back findings: the text they are about is not part of the reply.
     pub(super) fn forget(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.clear();
         }
     }
 
-    /// Whether an event has come.
+    /// Returns true once an event has been seen.
     pub(super) fn begun(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// An event has come.
+    /// Marks the first event and emits the held-back findings.
     #[inline]
     pub(super) fn begin(&mut self, out: &mut dyn Output) {
         if let Some(waiting) = self.waiting.take() {
@@ -53,17 +53,17 @@ impl Told {
     }
 }
 
-/// Findings on the event under way, whose end is not known yet.
+/// Findings on the current event, kept until its end is known.
 #[derive(Debug, Default)]
 pub(super) struct Reports(Vec<Report>);
 
 impl Reports {
-    /// A finding on the event, and on the first row of the rule.
+    /// Adds a finding on the event and on the first row of the rule.
     pub(super) fn found(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
         self.found_on(rule, rule.rows[0], at, message, repair);
     }
 
-    /// As `found`, on another row of the rule.
+    /// Adds a finding on the event, on another row of the rule.
     pub(super) fn found_on(
         &mut self,
         rule: &'static Rule,
@@ -75,7 +75,7 @@ impl Reports {
         self.found_in(rule, row, (at, at.offset), message, repair);
     }
 
-    /// As `found_on`, about a part of the event; an empty one is the event.
+    /// Adds a finding on a part of the event; an empty extent means the whole event.
     pub(super) fn found_in(
         &mut self,
         rule: &'static Rule,
@@ -87,7 +87,7 @@ impl Reports {
         self.0.push(Report::new(rule, at, end, message).row(row).repaired(repair));
     }
 
-    /// Hands them on, now that the end of the event is known.
+    /// Emits the findings, now that the end of the event is known.
     pub(super) fn flush(&mut self, end: usize, told: &mut Told, out: &mut dyn Output) {
         for mut report in self.0.drain(..) {
             if report.end == report.place.offset {

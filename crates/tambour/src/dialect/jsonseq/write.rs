@@ -1,9 +1,9 @@
-//! Events to JSON Lines as a model should write them.
+//! Writes events as JSON Lines in the form a model should use.
 
 use crate::dialect::pieces::{self, Pieces};
 use crate::event::{Event, EventKind};
 
-/// Writes the contract events of one reply, one a line; neighbouring deltas are joined.
+/// Writes the contract events of one reply, one per line; adjacent deltas are joined.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let events: Vec<&Event<'_>> = events.iter().filter(|event| event.kind() == EventKind::Contract).collect();
@@ -30,7 +30,7 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
     pieces::text(out)
 }
 
-/// Whether two deltas are pieces of one text.
+/// Returns true if two deltas are pieces of one text.
 fn same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
     match (before, event) {
         (Event::FinalDelta { .. }, Event::FinalDelta { .. }) => true,
@@ -39,7 +39,7 @@ fn same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
     }
 }
 
-/// The text of a delta.
+/// Returns the text of a delta.
 fn text_of<'a>(event: &'a Event<'_>) -> &'a str {
     match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text,

@@ -1,13 +1,14 @@
-//! Where arguments between marks end: a value holds marks of its own format only if it was closed behind them.
+//! End of arguments between marks: a value contains marks of its own format only if it was closed
+//! after them.
 
 use crate::lex::scan;
 
-/// The marks of one way to write arguments.
+/// Marks of one notation for arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
-    /// What may follow an argument that is closed, besides the next one; nothing may too.
+    /// Texts that may follow a closed argument, besides the next argument or nothing.
     pub(super) follow: &'static [&'static str],
     /// Other marks of the format.
     pub(super) others: &'static [&'static str],
@@ -21,7 +22,7 @@ pub(super) const PARAMETER: Marks = Marks {
     others: &["</function>", "<function=", "<tool_call>", "</tool_call>"],
 };
 
-/// The value of `<arg_key>key</arg_key><arg_value>value</arg_value>`.
+/// Value part of `<arg_key>key</arg_key><arg_value>value</arg_value>`.
 pub(super) const VALUE: Marks = Marks {
     open: "<arg_value>",
     close: "</arg_value>",
@@ -29,31 +30,31 @@ pub(super) const VALUE: Marks = Marks {
     others: &["<arg_key>", "</arg_key>", "<tool_call>", "</tool_call>"],
 };
 
-/// Where the marks stand in a text, each in order.
+/// Offsets of the marks in a text, each list in order.
 pub(super) struct Arguments<'m> {
     marks: &'m Marks,
     length: usize,
     opens: Vec<usize>,
     closes: Vec<usize>,
-    /// Those behind which text goes on: they end no argument.
+    /// Closing marks that text follows; they end no argument.
     inner: Vec<usize>,
-    /// Those that may end an argument.
+    /// Closing marks that may end an argument.
     ends: Vec<usize>,
     /// Marks that end an argument which is not closed.
     all: Vec<usize>,
 }
 
-/// An argument.
+/// Extent of an argument's value.
 pub(super) struct Argument {
     /// Offset after its value.
     pub(super) end: usize,
-    /// Offset of what follows it.
+    /// Offset of the text after it.
     pub(super) next: usize,
     pub(super) closed: bool,
 }
 
 impl<'m> Arguments<'m> {
-    /// Finds the marks of a text, looking at each byte once.
+    /// Finds the marks of a text; each byte is read once.
     pub(super) fn new(text: &str, marks: &'m Marks) -> Arguments<'m> {
         let (opens, closes, inner) = (Vec::new(), Vec::new(), Vec::new());
         let (ends, all) = (Vec::new(), Vec::new());
@@ -68,7 +69,7 @@ impl<'m> Arguments<'m> {
             } else if let Some(behind) = rest.strip_prefix(marks.close) {
                 found.closes.push(at);
                 found.all.push(at);
-                // White space is read again at most by the next mark, which it ends at.
+                // White space is read again only by the next mark, which ends it, so this stays linear.
                 let behind = behind.trim_start();
                 if behind.is_empty() || marks.follow.iter().any(|mark| behind.starts_with(mark)) {
                     found.ends.push(at);
@@ -83,16 +84,17 @@ impl<'m> Arguments<'m> {
         found
     }
 
-    /// The argument whose value begins at `start`.
+    /// Returns the argument whose value begins at `start`.
     pub(super) fn from(&self, start: usize) -> Argument {
         let first = |list: &[usize]| list.partition_point(|&at| at < start);
         if let Some(&end) = self.ends.get(first(&self.ends)) {
             let within = |list: &[usize]| first(list)..list.partition_point(|&at| at < end);
             let (opens, closes) = (&self.opens[within(&self.opens)], &self.closes[within(&self.closes)]);
-            // Those in it are its own if each that opens is closed in it. Only from one place before an end are they as many.
+            // The marks inside belong to the value if each one that opens is closed inside it. Only one start
+            // before an end gives equal counts.
             let own =
                 opens.len() == closes.len() && opens.iter().zip(closes).all(|(open, close)| open < close);
-            // Closing ones alone are, if text goes on behind each.
+            // Closing marks alone belong to the value if text follows each of them.
             let spoken = opens.is_empty() && self.inner[within(&self.inner)].len() == closes.len();
             if own || spoken {
                 return Argument { end, next: end + self.marks.close.len(), closed: true };
@@ -103,8 +105,9 @@ impl<'m> Arguments<'m> {
     }
 }
 
-/// Whether a mark between these texts stands in the middle of a line, with blanks around it, so that it is spoken of. On a line of
-/// its own, or right behind a value, it ends one, and what follows may have lost its own mark.
+/// Returns true if a mark between these texts is in the middle of a line with blanks around it, so that the
+/// text mentions it. On a line of its own or directly after a value it ends an argument, and the next mark
+/// may be missing.
 fn is_spoken(before: &str, behind: &str) -> bool {
     let word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '<');
     let line = before.trim_end_matches(' ');

@@ -1,12 +1,12 @@
-//! The written forms of calls, as data: what begins one, what stands before its arguments, how those are written, and what ends
-//! it. Each model family has a format of one or more forms; one parser reads them all.
+//! Table of the written forms of calls: the opening mark, the text before the arguments, their notation, and
+//! the closing mark. Each model family has a format of one or more forms; one parser reads them all.
 
 use self::Body::*;
 use self::Format::*;
 use self::Step::*;
 use super::arguments::Marks;
 
-/// A family of models that write calls in the same way.
+/// Family of models with the same notation for calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Hermes,
@@ -21,15 +21,15 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// All of them, in the order of the option's words.
+    /// All formats, in the order of the option's values.
     pub(super) const ALL: [Format; 9] =
         [Hermes, Qwen3Coder, Llama, Mistral, DeepSeek, Kimi, Glm, Harmony, MiniMax];
 }
 
-/// One step of what stands between the mark of a form and its arguments.
+/// Step between the opening mark of a form and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// White space, or none.
+    /// Optional white space.
     Space,
     /// This text.
     Text(&'static str),
@@ -39,51 +39,51 @@ pub(super) enum Step {
     Any(&'static [&'static str]),
     /// The name of the tool.
     Name,
-    /// The id of the call, which we number ourselves.
+    /// The id of the call; it is not used, as calls are numbered by the policy.
     Id,
-    /// The arguments begin here, although more is to be seen before they are known to be some.
+    /// The arguments begin here, although the following steps must match too.
     Here,
-    /// One of these texts comes next and belongs to the arguments.
+    /// One of these texts comes next; it belongs to the arguments.
     Next(&'static [&'static str]),
 }
 
-/// How arguments are written.
+/// Notation of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// A JSON object of name and arguments, or a list of such.
+    /// A JSON object of name and arguments, or a list of them.
     Calls,
     /// A JSON object.
     Args,
-    /// `<parameter=KEY>value</parameter>`, one after the other.
+    /// A sequence of `<parameter=KEY>value</parameter>`.
     Parameters,
-    /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
+    /// A sequence of `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
     Pairs,
-    /// Calls as elements: their tools, and parameters in them, have their names in an attribute.
+    /// Calls as elements; names of tools and parameters are in an attribute.
     Elements(&'static Invokes),
-    /// A call as Python writes it, or a list of such.
+    /// A call in Python syntax, or a list of them.
     Python,
-    /// Nothing: the mark belongs to the structure around calls and texts.
+    /// None: the mark belongs to the structure around calls and texts.
     Nothing,
     /// Reasoning.
     Reasoning,
 }
 
 impl Body {
-    /// Whether arguments are values between marks.
+    /// Returns true if arguments are values between marks.
     pub(super) fn has_values(self) -> bool {
         matches!(self, Parameters | Pairs | Elements(_))
     }
 }
 
-/// Marks of calls that are elements.
+/// Marks of calls written as elements.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Invokes {
-    /// What stands before the name of a tool, and what ends the call.
+    /// Text before the name of a tool, and the end of the call.
     pub(super) open: &'static str,
     pub(super) close: &'static str,
-    /// Its parameters, up to their names, and what ends one.
+    /// Marks of its parameters; the opening one ends before the name.
     pub(super) values: Marks,
-    /// Whether a parameter says if its value is a text, so that white space in it counts.
+    /// Set if a parameter states whether its value is a string, so that white space in it is significant.
     pub(super) typed: bool,
 }
 
@@ -118,21 +118,21 @@ pub(super) static INVOKE: Invokes = Invokes {
     typed: false,
 };
 
-/// One written form.
+/// One written form of a call.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) format: Format,
-    /// The mark that begins it; empty for one that only the beginning of a reply can be.
+    /// The opening mark; empty for a form that is allowed only at the beginning of a reply.
     pub(super) open: &'static str,
     pub(super) head: &'static [Step],
     pub(super) body: Body,
-    /// What ends it, in order. All but the last may be missing.
+    /// Closing marks, in order. All but the last are optional.
     pub(super) close: &'static [&'static str],
-    /// Whether the last may be missing too, since servers swallow it or there is none.
+    /// Set if the last closing mark is optional too, because servers remove it or the form has none.
     pub(super) open_ended: bool,
-    /// Whether a semicolon joins another call to it.
+    /// Set if a semicolon can join another call to it.
     pub(super) joined: bool,
-    /// Whether the mark means something only where the format is known.
+    /// Set if the mark has a meaning only once the format is known.
     pub(super) known: bool,
 }
 
@@ -147,12 +147,12 @@ const FORM: Form = Form {
     known: false,
 };
 
-/// A mark of the structure around calls.
+/// Returns a mark of the structure around calls.
 const fn structure(format: Format, open: &'static str, known: bool) -> Form {
     Form { format, open, known, ..FORM }
 }
 
-/// A mark within a call, known where the format is; outside of one it begins nothing.
+/// Returns a mark inside calls of a known format; outside a call it begins nothing.
 const fn inner(format: Format, open: &'static str) -> Form {
     Form { format, open, head: &[Any(&[])], known: true, ..FORM }
 }
@@ -160,7 +160,7 @@ const fn inner(format: Format, open: &'static str) -> Form {
 const CALL: &str = "<tool_call>";
 const CALL_END: &[&str] = &["</tool_call>"];
 const OBJECT: Step = Next(&["{"]);
-/// First keys of an object that is a call.
+/// Possible first keys of an object that is a call.
 const KEYS: &[&str] = &["name\"", "type\"", "function\"", "parameters\"", "arguments\""];
 const SEP: &str = "<｜tool▁sep｜>";
 const DEEPSEEK: &str = "<｜tool▁call▁begin｜>";
@@ -171,12 +171,12 @@ const CONSTRAIN: Step = Maybe("<|constrain|>");
 const JSON: Step = Maybe("json");
 const STARTED: &str = "<|start|>assistant";
 const CHANNEL: &str = "<|channel|>";
-/// Who is called, after the channel.
+/// Recipient of the call, after the channel.
 const CHANNEL_TO: &[Step] =
     &[Any(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
 const HARMONY_END: &[&str] = &["<|call|>"];
 
-/// The forms. Of several that fit the first counts.
+/// Table of the forms. The first one that matches is used.
 pub(super) static FORMS: &[Form] = &[
     Form { open: CALL, head: &[Space, Next(&["{", "["])], body: Calls, close: CALL_END, ..FORM },
     Form {
@@ -187,7 +187,7 @@ pub(super) static FORMS: &[Form] = &[
         close: CALL_END,
         ..FORM
     },
-    // Llama writes JSON into such an element.
+    // Llama writes JSON into this element.
     Form {
         format: Llama,
         open: "<function=",
@@ -196,7 +196,7 @@ pub(super) static FORMS: &[Form] = &[
         close: &["</function>"],
         ..FORM
     },
-    // Its template has calls without the outer mark too.
+    // The template also has calls without the outer mark.
     Form {
         format: Qwen3Coder,
         open: "<function=",
@@ -278,7 +278,7 @@ pub(super) static FORMS: &[Form] = &[
         open_ended: true,
         ..FORM
     },
-    // V3 and R1 name the kind first and put the arguments into a fence, V3.1 does neither.
+    // V3 and R1 write the kind first and put the arguments into a fence; V3.1 does neither.
     Form {
         format: DeepSeek,
         open: DEEPSEEK,
@@ -295,7 +295,7 @@ pub(super) static FORMS: &[Form] = &[
         close: DEEPSEEK_END,
         ..FORM
     },
-    // V3.2
+    // V3.2 writes calls as elements.
     Form {
         format: DeepSeek,
         open: "<｜DSML｜function_calls>",
@@ -404,7 +404,7 @@ pub(super) static FORMS: &[Form] = &[
     inner(Glm, "<arg_value>"),
 ];
 
-/// What parts of the name of a tool are not its name: families write a namespace before it, or a number behind it.
+/// Returns the tool's name without the additions of a family: a namespace before it or a number after it.
 pub(super) fn name(written: &str, format: Format, body: Body) -> &str {
     match format {
         Harmony | Kimi => {

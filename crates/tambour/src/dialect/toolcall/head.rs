@@ -1,49 +1,49 @@
-//! What a text begins with: a mark, and behind it what stands before arguments.
+//! Recognizes the beginning of a call: its mark and the text before its arguments.
 
 use std::ops::Range;
 
 use super::formats::{Body, FORMS, Form, Format, Step};
 use crate::lex::space::is_space;
 
-/// Bytes of a name.
+/// Longest name, in bytes.
 const NAME: usize = 128;
 
-/// Bytes from the mark to the arguments. What is longer is no call.
+/// Most bytes from the mark to the arguments. A longer head is not a call.
 pub(super) const HEAD: usize = 512;
 
-/// What a text begins with.
+/// Result of reading the beginning of a text.
 #[derive(Debug)]
 pub(super) enum Begun {
-    /// Nothing that is told here.
+    /// Not a mark.
     No,
-    /// Perhaps a mark, of which more is to come.
+    /// Possibly a mark; more text is needed.
     Mark,
-    /// A mark, behind which nothing yet tells whether it begins a call.
+    /// A mark; more text is needed to decide whether it begins a call.
     Part,
-    /// A mark of so many bytes that begins nothing.
+    /// A mark of this many bytes that begins nothing.
     Stray(usize),
-    /// A form.
+    /// A form of call.
     Form(Head),
 }
 
-/// A form, and where its parts stand.
+/// A form and the positions of its parts.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) form: &'static Form,
-    /// The name of the tool, where it stands before the arguments.
+    /// Range of the tool's name, if it is before the arguments.
     pub(super) name: Option<Range<usize>>,
-    /// Where the arguments begin.
+    /// Offset of the arguments.
     pub(super) body: usize,
 }
 
-/// Which forms count.
+/// Selection of the forms that are recognized.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Which {
-    /// The format, where it is known.
+    /// The format, if it is known.
     pub(super) format: Option<Format>,
-    /// Whether the reply begins here.
+    /// Set at the beginning of the reply.
     pub(super) start: bool,
-    /// Whether marks of Harmony have come.
+    /// Set once marks of Harmony have been seen.
     pub(super) harmony: bool,
 }
 
@@ -56,7 +56,8 @@ impl Which {
     }
 }
 
-/// Beginning of `text` in the known format, or else, with `any`, in another one. `end`: no more comes.
+/// Reads the beginning of `text` in the known format or, with `any`, in another one. `end` means that no more
+/// text follows.
 pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun {
     match begun(text, which, end) {
         known @ (Begun::No | Begun::Stray(_)) if any && which.format.is_some() => {
@@ -69,7 +70,7 @@ pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun 
     }
 }
 
-/// What `text` begins with. `end`: no more comes.
+/// Reads the beginning of `text`. `end` means that no more text follows.
 fn begun(text: &str, which: Which, end: bool) -> Begun {
     let (mut mark, mut part, mut half) = (0, false, false);
     for form in FORMS.iter().filter(|form| which.takes(form)) {
@@ -77,7 +78,7 @@ fn begun(text: &str, which: Which, end: bool) -> Begun {
             half = true;
         } else if text.starts_with(form.open) {
             match fits(text, form, end) {
-                // One before it may still turn out to be the right one.
+                // An earlier form may still turn out to match.
                 Fits::Yes(head) if !part => return Begun::Form(head),
                 Fits::No => mark = mark.max(form.open.len()),
                 _ => (part, mark) = (true, mark.max(form.open.len())),
@@ -98,7 +99,7 @@ enum Fits {
     Yes(Head),
 }
 
-/// Whether a form stands at the beginning of `text`, which begins with its mark.
+/// Matches `form` against `text`, which begins with the form's mark.
 fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
     let (mut at, mut name, mut body) = (form.open.len(), None, None);
     let skip = |from: usize, is: &dyn Fn(char) -> bool| {
@@ -141,7 +142,7 @@ fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
         }
     }
     if form.body == Body::Python {
-        // A name of Python, so that a list of links is none.
+        // The name must be a Python name, so that a list of links does not match.
         let first = name.as_ref().and_then(|name| text[name.clone()].chars().next());
         if !first.is_some_and(|first| first.is_alphabetic() || first == '_') {
             return Fits::No;
@@ -150,7 +151,7 @@ fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
     Fits::Yes(Head { form, name, body: body.unwrap_or(at) })
 }
 
-/// Whether `c` may stand in the name of a tool.
+/// Returns true if `c` is allowed in the name of a tool.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }

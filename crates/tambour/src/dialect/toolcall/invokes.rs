@@ -1,4 +1,5 @@
-//! Calls that are elements: `<invoke name="f"><parameter name="key">value</parameter></invoke>`, one after the other.
+//! Calls written as elements: a sequence of `<invoke name="f"><parameter
+//! name="key">value</parameter></invoke>`.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::options::Options;
 use crate::span::Place;
 
 impl Whole<'_> {
-    /// Calls that are elements, one after the other, their parameters too.
+    /// Reads a sequence of calls written as elements, with their parameters.
     pub(super) fn invokes(
         &self,
         marks: &'static Invokes,
@@ -65,7 +66,8 @@ impl Whole<'_> {
     }
 }
 
-/// The name of the tool that is called at `from`, behind white space, and where its parameters begin. `None` if there is no call.
+/// Reads the name of the tool called at `from`, after white space. Returns it with the start of the
+/// parameters, or `None` if there is no call.
 fn tool<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<(&'t str, usize)>, Wrong> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.open) else { return Ok(None) };
@@ -74,16 +76,16 @@ fn tool<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<(&'t s
     Ok(Some((&inner[..end], text.len() - inner.len() + end + 2)))
 }
 
-/// The mark of a parameter that is an element.
+/// Opening tag of a parameter written as an element.
 struct Parameter<'t> {
     key: &'t str,
-    /// Whether it says that its value is a text.
+    /// Set if it declares its value a string.
     string: bool,
-    /// Where its value begins.
+    /// Offset of its value.
     start: usize,
 }
 
-/// The parameter at `from`, behind white space. `None` if there is none.
+/// Reads the parameter tag at `from`, after white space. Returns `None` if there is none.
 fn parameter<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<Parameter<'t>>, Wrong> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.values.open) else { return Ok(None) };

@@ -1,8 +1,9 @@
-//! Calls of tools that a model wrote as text, in the form of its family, between text and reasoning.
+//! Toolcall dialect: tool calls that a model writes as text in the notation of its family, amid text and
+//! reasoning.
 //!
-//! `formats` has the forms as data: what begins a call, what stands before its arguments, how those are written, what ends it.
-//! `head` tells them at their beginning, `scan` finds their end, `read` makes calls of them, with `arguments`, `python` and `typed` for arguments
-//! that are no JSON; `parse` takes the reply apart. All that is no call is plain text, as `plain` reads it.
+//! `formats` is the table of notations. `head` recognizes the beginning of a call, `scan` finds its end, and
+//! `read` decodes it, with `arguments`, `python`, `invokes` and `typed` for arguments that are not JSON.
+//! `parse` splits the reply. All other text is plain text, read as by `plain`.
 
 mod arguments;
 mod formats;
@@ -23,7 +24,8 @@ use crate::span::Place;
 use parse::Reader;
 use std::sync::Arc;
 
-/// The table entry. `auto` never chooses it: marks of calls are text in all other dialects.
+/// Entry in the table of dialects. `auto` never chooses it, because marks of calls are text in all other
+/// dialects.
 pub(super) const ENTRY: Entry = Entry {
     name: "toolcall",
     summary: "text with tool calls in the forms of model families, such as <tool_call>",

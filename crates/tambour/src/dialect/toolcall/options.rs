@@ -3,10 +3,10 @@
 use super::formats::Format;
 use crate::options::{Set, Setting};
 
-/// How calls are read.
+/// Options for reading calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CallOptions {
-    /// The form they are written in; the first call tells it where none is given.
+    /// Format of the calls; if `None`, the first call decides.
     pub(super) format: Option<Format>,
 }
 

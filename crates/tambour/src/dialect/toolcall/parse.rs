@@ -1,5 +1,5 @@
-//! The reply as it comes: text goes on to the reader of plain text at once, what may be a mark waits until it is known, and a call
-//! until it has ended.
+//! Splits the reply as it arrives: text is passed at once to the plain-text reader, a possible mark is held
+//! back until it is decided, and a call until it has ended.
 
 use std::sync::Arc;
 
@@ -21,68 +21,73 @@ use crate::span::Place;
 use crate::texts::counted;
 use crate::tool::CHECKS;
 
-/// Bytes that are looked at together.
+/// Bytes that are examined at once.
 const PIECE: usize = 256;
 
-/// Backticks around the arguments of some forms.
+/// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
-/// Bytes behind a call in which it shows whether its sentence goes on.
+/// Bytes after a call that decide whether its sentence continues.
 const TRAIL: usize = 128;
 
+/// Splits one reply into text, reasoning and calls.
 pub(super) struct Reader {
     pub(super) plain: Plain,
     options: Arc<Options>,
-    /// Forms that count, and a switch for those of other formats than the first call's, which are refused.
+    /// Recognized forms.
     which: Which,
+    /// Set to recognize also forms of other formats than the first call's, which are refused.
     any_format: bool,
-    /// What waits: a mark, or a call.
+    /// Text held back: a mark, or a call.
     raw: String,
     open: Option<Open>,
     calls: Vec<Waiting>,
-    /// Steps that are left for checks of arguments.
+    /// Steps left for checks of arguments.
     checks: u64,
-    /// The first of the calls that stand one behind the other, with nothing between them on their line.
+    /// Index of the first of the adjacent calls, which have nothing between them on their line.
     chain: usize,
-    /// The line that they stand in, and what has followed them: whether a sentence goes on there is not known yet.
+    /// Line of the adjacent calls and the text after them, until it is known whether a sentence continues
+    /// there.
     trailing: Option<(Line, String)>,
-    /// Whether the message under way is one of Harmony's final channel.
+    /// Set if the current message is in Harmony's final channel.
     in_final: bool,
-    /// Whether marks within strings end calls.
+    /// Set if marks inside strings end calls.
     hasty: bool,
-    /// The marks around calls that are under way.
+    /// Marks around the current calls.
     section: Section,
 }
 
-/// Marks of the structure around calls, and what became of the calls.
+/// Marks of the structure around calls, and the outcome of the calls.
 #[derive(Default)]
 struct Section {
-    /// Where they stand, and their ends.
+    /// Extents of the marks.
     marks: Vec<(Place, usize)>,
-    /// Whether one of the calls may run, and whether one is shown as text.
+    /// Set if one of the calls may run.
     runs: bool,
+    /// Set if one of the calls is shown as text.
     shown: bool,
 }
 
-/// A form that is open.
+/// A call that has begun.
 struct Open {
     head: Head,
     scan: Scan,
-    /// The line it stands in, and whether that is a message of the final channel.
+    /// The line of the call.
     line: Line,
+    /// Set if that line is in a message of the final channel.
     in_final: bool,
-    /// How it ends, once that is known.
+    /// End of the call, once it is known.
     ended: Option<(usize, Ended)>,
 }
 
-/// A call that may run when the reply has ended by itself (R-68), and where it stands.
+/// A call that may run if the reply is complete (R-68), with its extent.
 struct Waiting {
     call: Call,
     place: Place,
     end: usize,
-    /// What the text around it is asked by.
+    /// Handle for asking about the surrounding text.
     watched: usize,
-    /// It has turned out to stand in a sentence.
+    /// Set once the call is known to be in a sentence.
     aside: bool,
 }
 
@@ -107,17 +112,17 @@ impl Reader {
         }
     }
 
-    /// Bytes that wait to be known; a call is delivered whole.
+    /// Returns the bytes held back; a call is delivered complete and not counted.
     pub(super) fn held(&self) -> usize {
         if self.open.is_some() { 0 } else { self.raw.len() }
     }
 
-    /// What waits.
+    /// Returns the text held back.
     pub(super) fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// The next text of the reply.
+    /// Reads the next text of the reply.
     #[inline]
     pub(super) fn text(&mut self, text: &str, out: &mut dyn Output) {
         if self.raw.is_empty() && !self.which.start && scan::find2(b'<', b'[', text.as_bytes()).is_none() {
@@ -145,7 +150,7 @@ impl Reader {
             let used = self.step(false, out);
             let Some(used) = used else {
                 rest = &rest[take..];
-                // What came together with the mark may be more than a call may have.
+                // The text that arrived with the mark may exceed the limit of a call.
                 let most = self.raw.floor_char_boundary(self.room());
                 if self.raw.len() > most {
                     let behind = self.raw.split_off(most);
@@ -154,7 +159,7 @@ impl Reader {
                 }
                 continue;
             };
-            // What was not used is read again: what has just come from where it is, what came before from here.
+            // Unused text is read again: new text from where it is, earlier text from the copy.
             if used >= had {
                 self.raw.clear();
                 rest = &rest[used - had..];
@@ -166,12 +171,12 @@ impl Reader {
         }
     }
 
-    /// Most bytes of what waits.
+    /// Returns the limit of the held-back text.
     fn room(&self) -> usize {
         self.open.as_ref().map_or(HEAD + 1, |open| open.head.body + self.options.limits.value)
     }
 
-    /// Where a mark may begin in text.
+    /// Returns the offset at which a mark may begin.
     #[inline]
     fn mark(&mut self, text: &str) -> Option<usize> {
         if self.which.start && self.plain.answers() {
@@ -193,7 +198,7 @@ impl Reader {
         }
     }
 
-    /// Text that follows a call, behind marks that belong to the structure around it. `None` while more of one is to come.
+    /// Skips marks of the surrounding structure after a call. Returns `None` if more of a mark is needed.
     fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
             let which = Which { start: false, ..self.which };
@@ -206,7 +211,7 @@ impl Reader {
         Some(text)
     }
 
-    /// Text behind calls, and marks that are none: whether the sentence that they stand in goes on with it.
+    /// Adds text after calls, including stray marks, and decides whether their sentence continues.
     fn trails(&mut self, text: &str) {
         let Some((line, behind)) = &mut self.trailing else { return };
         behind.push_str(&text[..text.floor_char_boundary(TRAIL)]);
@@ -222,7 +227,7 @@ impl Reader {
         self.calls[chain..].iter_mut().for_each(|call| call.aside = true);
     }
 
-    /// Looks at what waits. How many bytes of it were used; `None` while more is to come.
+    /// Examines the held-back text. Returns the bytes used, or `None` if more text is needed.
     fn step(&mut self, end: bool, out: &mut dyn Output) -> Option<usize> {
         if self.open.is_none() {
             let which = Which { start: self.which.start && self.plain.is_blank(), ..self.which };
@@ -235,7 +240,7 @@ impl Reader {
             let first = self.raw.chars().next().map_or(0, char::len_utf8);
             match begun_at(&self.raw, which, self.any_format, end) {
                 Begun::Mark | Begun::Part if !end => {
-                    // Where it would mean nothing it need not wait.
+                    // A mark is not held back where it would have no meaning.
                     return if self.plain.admits() { None } else { text(self, first, out) };
                 }
                 Begun::No | Begun::Mark | Begun::Part => return text(self, first, out),
@@ -282,20 +287,20 @@ impl Reader {
                 Found::End(found, ended) => *open.ended.insert((found, ended)),
             },
         };
-        // What follows on the line decides whether it stands in a sentence.
+        // The text after the call on its line decides whether the call is in a sentence.
         let (line, behind) = (open.line, open.scan.behind_mark(found));
         line.goes_on(self.behind_marks(&self.raw[behind..], end)?, end)?;
         Some(self.ends(found, ended, out))
     }
 
-    /// Marks between messages: whether the one that begins is of the final channel. That is over where it says so.
+    /// Tracks from marks between messages whether the current message is in the final channel.
     fn channel(&mut self, mark: usize) {
         let mark = &self.raw[..mark];
         self.in_final |= is_final(Format::Harmony, mark);
         self.in_final &= !matches!(mark, "<|end|>" | "<|return|>");
     }
 
-    /// A mark around calls, which is no text. Around calls that are shown it is told of.
+    /// Handles a mark around calls, which is not text. If the calls are shown as text, the mark is reported.
     fn around(&mut self, head: &Head, out: &mut dyn Output) {
         if head.form.format == Format::Harmony {
             return;
@@ -322,7 +327,7 @@ impl Reader {
         }
     }
 
-    /// A form ends before `end`. Gives the bytes that belong to it.
+    /// Ends a call at `end`. Returns the bytes that belong to it.
     fn ends(&mut self, end: usize, ended: Ended, out: &mut dyn Output) -> usize {
         let Some(Open { head, mut scan, line, in_final, .. }) = self.open.take() else { return end };
         let raw = std::mem::take(&mut self.raw);
@@ -340,7 +345,7 @@ impl Reader {
         let whole = Whole { head: &head, raw: &raw[..used], at, values: &scan.values };
         let mut told = Vec::new();
         let read = match ended {
-            // Values without their ends are arguments all the same where the call itself is closed (R-94).
+            // Unclosed values are accepted as arguments if the call itself is closed (R-94).
             Ended::Early if head.form.body == Body::Python || head.form.body.has_values() && used == end => {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
@@ -357,7 +362,7 @@ impl Reader {
         };
         let bare = head.form.open.is_empty();
         match read {
-            // Without a mark of its own it is JSON, or a list, like any other.
+            // Without a mark of its own it is ordinary JSON or an ordinary list.
             Err(_) if bare => self.plain.verbatim(&raw[..used], out),
             Err(wrong) => {
                 let name = named(&head, &raw);
@@ -377,8 +382,8 @@ impl Reader {
         used
     }
 
-    /// Holds calls against the registered tools. If none of them may run, they are text as it was written, and what was mended in
-    /// them is not told.
+    /// Checks calls against the registered tools. If none may run, they are shown as written and their
+    /// repairs are not reported.
     fn judge(
         &mut self,
         head: &Head,
@@ -401,7 +406,7 @@ impl Reader {
         let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();
         let some = judged.iter().any(|(checked, _)| checked.is_ok());
         for report in told {
-            // Which value was meant is not known (R-82).
+            // The intended value is unknown (R-82).
             match report.doubt {
                 Some(Doubt::DuplicateKey) => out.report(Report { repair: None, ..report }),
                 _ if some => out.report(report),
@@ -428,16 +433,16 @@ impl Reader {
         }
     }
 
-    /// Shows a whole call as text.
+    /// Shows a complete call as text.
     fn show(&mut self, head: &Head, raw: &str, out: &mut dyn Output) {
-        // A fence around arguments is no Markdown: what ends it need not stand on a line of its own.
+        // A fence around arguments is not Markdown: its end need not be on a line of its own.
         match raw[..head.body].contains(FENCE) && raw.matches(FENCE).count() == 2 {
             true => self.plain.form(raw, out),
             false => self.plain.verbatim(raw, out),
         }
     }
 
-    /// What is no call is text, and the user is told.
+    /// Shows a rejected call as text and notifies the user.
     fn refuse(
         &mut self,
         head: &Head,
@@ -453,7 +458,7 @@ impl Reader {
         self.show(head, raw, out);
     }
 
-    /// What waits has become longer than it may be.
+    /// Handles held-back text that has reached its limit.
     fn too_long(&mut self, out: &mut dyn Output) {
         if let Some((end, ended)) = self.open.as_ref().and_then(|open| open.ended) {
             let used = self.ends(end, ended, out);
@@ -480,7 +485,7 @@ impl Reader {
         self.plain.verbatim(&raw, out);
     }
 
-    /// Only a mark within a string has ended the call: what stands behind it is read again.
+    /// Ends the call at a mark inside a string; the text after it is read again.
     fn ends_early(&mut self, end: usize, ended: Ended, out: &mut dyn Output) {
         self.hasty = true;
         let used = self.ends(end, ended, out);
@@ -489,7 +494,7 @@ impl Reader {
     }
 
     pub(super) fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        // Each turn uses some of what waits.
+        // Each iteration uses some of the held-back text.
         while !self.raw.is_empty() {
             if self.open.as_ref().is_some_and(|open| open.ended.is_some()) {
                 self.too_long(out);
@@ -526,7 +531,7 @@ impl Reader {
         }
     }
 
-    /// The reply ends within a call: nothing of it runs.
+    /// Handles a reply that ends inside a call: nothing of it runs.
     fn unclosed(&mut self, cut: bool, out: &mut dyn Output) {
         let raw = std::mem::take(&mut self.raw);
         let Some(open) = self.open.take() else { return };
@@ -556,19 +561,19 @@ impl Reader {
         self.plain.verbatim(raw, out);
     }
 
-    /// Whether what waits is a mark that a call may stand behind.
+    /// Returns true if the held-back text is a mark that may begin a call.
     fn begins(&self) -> bool {
         let which = Which { start: false, ..self.which };
         matches!(begun_at(&self.raw, which, self.any_format, false), Begun::Part) && self.plain.admits()
     }
 }
 
-/// Whether a header of Harmony is one of the final channel.
+/// Returns true if a Harmony header selects the final channel.
 fn is_final(format: Format, header: &str) -> bool {
     format == Format::Harmony && header.contains("<|channel|>final")
 }
 
-/// The name that stands before the arguments of a call.
+/// Returns the name before the arguments of a call.
 fn named(head: &Head, raw: &str) -> Option<String> {
     let written = &raw[head.name.clone()?];
     Some(formats::name(written, head.form.format, head.form.body).to_owned())

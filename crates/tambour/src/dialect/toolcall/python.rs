@@ -1,4 +1,5 @@
-//! Calls as Python writes them, such as `[add(a=1, b=[True, None]), say("hi")]`: names and literals, read and never evaluated.
+//! Reads calls in Python syntax, such as `[add(a=1, b=[True, None]), say("hi")]`: names and literals only,
+//! never evaluated.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,14 +8,14 @@ use crate::limits::Limits;
 use crate::repair::json::{self, ValueDoubt};
 use crate::span::Place;
 
-/// A call: its name and named arguments, and what is doubtful in those.
+/// A call in Python syntax: its name and named arguments, and a doubt about them.
 pub(super) struct Written {
     pub(super) name: String,
     pub(super) args: Map<String, Value>,
     pub(super) doubt: Option<ValueDoubt>,
 }
 
-/// Reads one call, or a list of them. `Err` says what it is not, in words.
+/// Reads one call, or a list of them. `Err` says what was expected.
 pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String> {
     let mut reader = Reader::new(text, limits);
     let mut calls = Vec::new();
@@ -33,7 +34,7 @@ pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String>
     if reader.at < text.len() { Err(reader.wrong("the end")) } else { Ok(calls) }
 }
 
-/// Reads one literal, and what is doubtful in it.
+/// Reads one literal, and a doubt about it.
 pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
     let mut reader = Reader::new(text, limits);
     let value = reader.value().ok()?;
@@ -44,15 +45,15 @@ pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<Valu
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Levels and values that may still come.
+    /// Nesting levels and values that are still allowed.
     depth: usize,
     items: usize,
     limits: &'a Limits,
-    /// The first value that is not exact, or may not be what was meant.
+    /// The first value that is not exact or may not be the one meant.
     doubt: Option<ValueDoubt>,
 }
 
-/// Levels that are read, since they are read one within the other.
+/// Most nesting levels, because reading recurses.
 const DEPTH: usize = 48;
 
 impl<'a> Reader<'a> {
@@ -70,7 +71,7 @@ impl<'a> Reader<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// The next character that is no white space.
+    /// Returns the next character that is not white space.
     fn peek(&mut self) -> Option<char> {
         self.space();
         self.rest().chars().next()
@@ -139,7 +140,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// A list or tuple; brackets around one value without a comma are only brackets.
+    /// Reads a list or tuple; parentheses around one value without a comma are just grouping.
     fn list(&mut self, open: char, close: char) -> Result<Value, String> {
         self.at += open.len_utf8();
         let (mut items, mut commas) = (Vec::new(), 0);
@@ -201,7 +202,7 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let is = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
-        // A sign within the number follows an exponent.
+        // A sign inside the number must follow an exponent.
         let mut last = 'e';
         let end = rest
             .find(|c: char| {
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
         });
         let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
-            // What Rust reads beyond that, such as `inf`, is no number of Python.
+            // Other texts that Rust parses, such as `inf`, are not Python numbers.
             let number =
                 plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
             digits.parse::<f64>().ok().filter(|_| number).and_then(Number::from_f64)
@@ -232,7 +233,7 @@ impl<'a> Reader<'a> {
             .or_else(decimal)
             .or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
         if number.is_none() {
-            // As JSON says it: whether a double holds it exactly.
+            // The JSON reader decides whether a double holds it exactly.
             let found = json::find(&digits, self.limits);
             let range = found.doubts.iter().find(|doubt| doubt.doubt == Doubt::Range).cloned();
             if range.is_some() {
@@ -246,8 +247,8 @@ impl<'a> Reader<'a> {
         Ok(Value::Number(number))
     }
 
-    /// One string, or several without anything between them, which are one. Of those nobody knows whether a quote is too many
-    /// (R-81).
+    /// Reads one string, or adjacent ones, which are concatenated. Adjacent strings are doubtful: a quote may
+    /// be superfluous (R-81).
     fn strings(&mut self) -> Result<Value, String> {
         let (start, mut text, mut count) = (self.at, String::new(), 0);
         while let Some(quote @ ('"' | '\'')) = self.peek() {
@@ -307,13 +308,13 @@ impl<'a> Reader<'a> {
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                 self.at += more;
             }
-            // As Python has it, the backslash stays.
+            // As in Python, the backslash stays.
             other => out.extend(['\\', other]),
         }
         Ok(())
     }
 
-    /// The character of so many hexadecimal digits.
+    /// Reads a character of this many hexadecimal digits.
     fn code(&mut self, digits: usize) -> Result<char, String> {
         let code = self.hex(digits)?;
         Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
@@ -327,7 +328,7 @@ impl<'a> Reader<'a> {
         Ok(code)
     }
 
-    /// A character of four digits; models write pairs of surrogates, as in JSON.
+    /// Reads a character of four digits; models write surrogate pairs, as in JSON.
     fn unit(&mut self) -> Result<char, String> {
         let first = self.hex(4)?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {

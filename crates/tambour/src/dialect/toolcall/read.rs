@@ -1,4 +1,4 @@
-//! The calls of a form that has ended: their names and arguments, however they are written.
+//! Decodes the calls of a form that has ended: names and arguments in any notation.
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use crate::repair::json::{self, Doubts, PathStep, ValueDoubt};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
-/// Why a form is no call: the rule that it breaks, and in words.
+/// Reason why a form is not a call: the violated rule, and a message.
 pub(super) type Wrong = (&'static Rule, String);
 
-/// Keys of an object that is a call, by what stands behind them.
+/// Keys of an object that is a call, by the values they hold.
 const NAMES: &[&str] = &["name", "function"];
 const ARGUMENTS: &[&str] = &["arguments", "parameters", "args"];
 const OTHERS: &[&str] = &["id", "type", "index"];
@@ -28,9 +28,9 @@ const OTHERS: &[&str] = &["id", "type", "index"];
 /// A call as it was written.
 pub(super) struct WrittenCall {
     pub(super) call: Call,
-    /// What is doubtful in it.
+    /// Doubt about a value in it.
     pub(super) doubt: Option<ValueDoubt>,
-    /// Whether no arguments were written at all.
+    /// Set if no arguments were written at all.
     pub(super) bare: bool,
 }
 
@@ -38,20 +38,20 @@ pub(super) struct WrittenCall {
 pub(super) struct Whole<'a> {
     pub(super) head: &'a Head,
     pub(super) raw: &'a str,
-    /// Where it stands.
+    /// Place of the form.
     pub(super) at: Place,
-    /// Where its values stand in it.
+    /// Ranges of its values in `raw`.
     pub(super) values: &'a [Range<usize>],
 }
 
 impl Whole<'_> {
-    /// The name that stands before the arguments.
+    /// Returns the name before the arguments.
     pub(super) fn name(&self) -> Option<&str> {
         let written = &self.raw[self.head.name.clone()?];
         Some(formats::name(written, self.head.form.format, self.head.form.body))
     }
 
-    /// Its calls; `told` gets what was mended in them.
+    /// Decodes the calls; findings on repairs are added to `told`.
     pub(super) fn calls(&self, options: &Options, told: &mut Vec<Report>) -> Result<Vec<WrittenCall>, Wrong> {
         let mut calls: Vec<WrittenCall> = Vec::new();
         for value in self.values {
@@ -102,7 +102,7 @@ impl Whole<'_> {
         Ok(calls)
     }
 
-    /// The call of an object such as `{"name": "...", "arguments": {...}}`.
+    /// Reads the call of an object such as `{"name": "...", "arguments": {...}}`.
     fn call(
         &self,
         value: Value,
@@ -115,7 +115,7 @@ impl Whole<'_> {
         if let Some(why) = contradiction(&fields) {
             return Err(invalid(&format!("the call {why}")));
         }
-        // As services write it: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
+        // Shape used by services: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
         if let Some(Value::Object(inner)) = fields.get("function") {
             fields = inner.clone();
         }
@@ -137,7 +137,7 @@ impl Whole<'_> {
             let message = format!("the call has `{names}` beside its name and arguments");
             told.push(Report::new(rules::CALL_FIELDS, at, at.offset + len, message).repaired("not used"));
         }
-        // What is doubtful in arguments that are a text.
+        // Doubt about arguments written as a string.
         let (mut doubt, mut bare) = (None, false);
         let mut none = || {
             bare = true;
@@ -149,7 +149,7 @@ impl Whole<'_> {
             Some(Value::String(text)) => match json::strict_found(trim(&text), &options.limits) {
                 Ok(found) => {
                     doubt = found.doubts.within(&[]).cloned();
-                    // A text of its own has no places in the reply.
+                    // Places inside the string are not places in the reply.
                     let twice = |report: &Report| report.doubt == Some(Doubt::DuplicateKey);
                     let twice = found.reports.into_iter().find(twice);
                     told.extend(
@@ -167,7 +167,7 @@ impl Whole<'_> {
         Ok(WrittenCall { call: Call { name, args }, doubt, bare })
     }
 
-    /// `<parameter=KEY>value</parameter>`, one after the other, up to `</function>`.
+    /// Reads a sequence of `<parameter=KEY>value</parameter>` up to `</function>`.
     fn parameters(
         &self,
         text: &str,
@@ -198,7 +198,7 @@ impl Whole<'_> {
         call.end(behind.unwrap_or(rest))
     }
 
-    /// `<arg_key>KEY</arg_key><arg_value>value</arg_value>`, one after the other.
+    /// Reads a sequence of `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
     fn pairs(
         &self,
         text: &str,
@@ -227,8 +227,8 @@ impl Whole<'_> {
     }
 }
 
-/// The key between `open` and `close` at `from`, behind white space, and where what follows begins. `None` if there is no
-/// such tag.
+/// Reads the key between `open` and `close` at `from`, after white space. Returns it with the offset after
+/// the tag, or `None` if there is no such tag.
 fn named_tag<'t>(
     text: &'t str,
     from: usize,
@@ -237,19 +237,19 @@ fn named_tag<'t>(
 ) -> Result<Option<(&'t str, usize)>, Wrong> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(open) else { return Ok(None) };
-    // A key holds no mark.
+    // A key contains no mark.
     let end = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with(close));
     let end = end.ok_or_else(|| invalid("the name of an argument has no end"))?;
     Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
 }
 
-/// The report on an argument without its closing mark.
+/// Builds the finding on an argument without its closing mark.
 pub(super) fn unclosed(key: &str, place: Place, end: usize) -> Report {
     let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
     Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
 }
 
-/// Adds a report on an argument. What would not be listed is told by the last one together.
+/// Adds a finding on an argument. Beyond the limit, the last finding covers all further ones.
 pub(super) fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
     if told.len() <= limit {
         return told.push(report);
@@ -284,7 +284,7 @@ impl<'a> Typed<'a> {
         self.put(key, value)
     }
 
-    /// An argument whose value is known.
+    /// Adds an argument with a known value.
     pub(super) fn put(&mut self, key: &str, value: Value) -> Result<(), Wrong> {
         let limits = &self.options.limits;
         if key.is_empty() {
@@ -312,7 +312,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// The JSON of a text that stands at `at`, mended where it must be, and what is doubtful in it.
+/// Reads the JSON of a text at `at`, repaired if needed, with the doubts about it.
 fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Result<(Value, Doubts), Wrong> {
     let (found, fault) = match json::strict_found(text, &options.limits) {
         Ok(found) => (found, None),
@@ -341,7 +341,7 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
     Ok((value, found.doubts))
 }
 
-/// A report on a text that stands at `at`.
+/// Translates a finding on a text to the text's place in the reply.
 fn relocated(mut report: Report, at: Place) -> Report {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.within(at);

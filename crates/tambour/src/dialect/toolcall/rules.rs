@@ -1,4 +1,4 @@
-//! The rules of calls that are written as text (R-68, R-69, F-235).
+//! Rules of calls that are written as text (R-68, R-69, F-235).
 
 use crate::dialect::called;
 use crate::dialect::plain::rules as plain;
@@ -70,7 +70,7 @@ rules! {
         correct "<tool_call>\n{\"name\": \"say\"}\n</tool_call>";
 }
 
-/// What a call may break.
+/// Rules for calls.
 pub(super) const CALLS: called::Rules = called::Rules {
     unknown: TOOL_UNKNOWN,
     forbidden: TOOL_FORBIDDEN,
@@ -81,7 +81,7 @@ pub(super) const CALLS: called::Rules = called::Rules {
     invalid: CALL_INVALID,
 };
 
-/// Those of the text around calls, which is read as plain text.
+/// Rules for the text around calls, which is read as plain text.
 const TEXT: [&Rule; 10] = [
     plain::PARSING_ERROR_MARKER,
     plain::PARSING_ERROR_FORM,
@@ -95,7 +95,7 @@ const TEXT: [&Rule; 10] = [
     plain::THINK_IN_MARKUP,
 ];
 
-/// All of them.
+/// All rules of the dialect.
 pub(super) static ALL: &[&Rule] = &{
     let mut all = [CALL_STRAY; RULES.len() + TEXT.len()];
     let mut at = 0;

@@ -1,7 +1,8 @@
-//! Where a call ends: follows its arguments while they come, each byte once.
+//! Finds the end of a call by following its arguments while they arrive; each byte is read once.
 //!
-//! A mark within a string, or a value, does not end a call. Where nothing else ends it, as when a quote is missing, the first such
-//! mark did; from then on marks within strings count at once, so that nothing is read more than twice.
+//! A mark inside a string or a value does not end a call. If nothing else ends it, for example because a
+//! quote is missing, the first such mark did; from then on marks inside strings end calls at once, so that
+//! nothing is read more than twice.
 
 use std::ops::Range;
 
@@ -9,26 +10,26 @@ use super::formats::{Body, Form};
 use crate::lex::scan;
 use crate::lex::space::is_space;
 
-/// White space before what ends a call, and brackets that are too many.
+/// Most bytes of white space and superfluous brackets before the end mark of a call.
 const BETWEEN: usize = 64;
 
-/// What is known of a call.
+/// Result of following a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// More is to come.
+    /// More text is needed.
     More,
-    /// It ends before this byte, and whether as it should.
+    /// The call ends before this byte, in this way.
     End(usize, Ended),
 }
 
-/// How a call ends.
+/// Way in which a call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// As it should.
+    /// Properly.
     Well,
-    /// What ends it is missing, its arguments are complete.
+    /// Without its end mark, with complete arguments.
     Unmarked,
-    /// Its arguments are not complete.
+    /// With incomplete arguments.
     Early,
 }
 
@@ -36,41 +37,42 @@ pub(super) enum Ended {
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     form: &'static Form,
-    /// Up to where it was read.
+    /// Offset up to which the text has been read.
     at: usize,
     depth: usize,
-    /// The quote of the string that is open, and how many of them end it.
+    /// Quote character of the open string, and the number of them that ends it.
     quote: Option<(u8, usize)>,
-    /// Whether a value of XML is open, and functions that have begun in it.
+    /// Set while a value between tags is open.
     value: bool,
+    /// Number of functions that have begun in the open value.
     nested: usize,
-    /// Where the value under way begins, and those that are complete.
+    /// Start of the current value, and the complete values.
     from: usize,
     pub(super) values: Vec<Range<usize>>,
-    /// Whether the arguments are complete, and what may end the call is next.
+    /// Set once the arguments are complete and the end mark is next.
     behind: bool,
-    /// Where a mark within a string would end it, and behind which byte.
+    /// Offset at which a mark inside a string would end the call, and the offset after the mark.
     early: Option<(usize, usize)>,
-    /// Whether such a mark ends it at once.
+    /// Set if such a mark ends the call at once.
     pub(super) hasty: bool,
 }
 
-/// What a mark within a value is.
+/// Meaning of a mark inside a value.
 enum Within {
     No,
-    /// More is to come.
+    /// More text is needed.
     More,
-    /// So many bytes of the value.
+    /// This many bytes of the value.
     Pass(usize),
     /// The call ended here.
     End(usize),
 }
 
-/// What a text has at a place.
+/// Result of comparing a text with a word.
 enum Sees {
     No,
     Half,
-    /// So many bytes.
+    /// A match of this many bytes.
     All(usize),
 }
 
@@ -102,7 +104,7 @@ impl Scan {
         }
     }
 
-    /// Goes on in `raw`, to which more was added.
+    /// Continues in `raw`, to which more text has been added.
     #[inline]
     pub(super) fn go_on(&mut self, raw: &str) -> Found {
         loop {
@@ -124,7 +126,7 @@ impl Scan {
         }
     }
 
-    /// The end of the reply: how the call has ended, if it has.
+    /// Ends the reply and returns the end of the call, if it has one.
     pub(super) fn finish(&self, raw: &str) -> Option<(usize, Ended)> {
         if self.behind {
             let end = self.values.last().map_or(raw.len(), |value| value.end);
@@ -133,17 +135,18 @@ impl Scan {
         self.give_up()
     }
 
-    /// Where it has ended if nothing else ends it.
+    /// Returns the end to assume if nothing else ends the call.
     pub(super) fn give_up(&self) -> Option<(usize, Ended)> {
         self.early.map(|(end, _)| (end, Ended::Early))
     }
 
-    /// Where a mark that ended it early ends.
+    /// Returns the offset after the mark that ended the call early.
     pub(super) fn behind_mark(&self, end: usize) -> usize {
         self.early.filter(|(at, _)| *at == end).map_or(end, |(_, behind)| behind)
     }
 
-    /// A mark at `at`, within a string or not: whether it ends the call, is half there, or means nothing.
+    /// Handles a mark at `at`: it ends the call, is incomplete, or has no meaning. `inside` is set inside a
+    /// string.
     fn mark(&mut self, raw: &str, at: usize, inside: bool) -> Option<Found> {
         let form = self.form;
         let close = form.close.last().copied().unwrap_or_default();
@@ -158,7 +161,7 @@ impl Scan {
                     return Some(Found::More);
                 }
                 Sees::All(len) => {
-                    // One that begins the next call belongs to that.
+                    // An opening mark belongs to the next call.
                     let behind = if begins { at } else { at + len };
                     let values = form.body.has_values();
                     if let Some((early, closed)) = self.early
@@ -166,7 +169,7 @@ impl Scan {
                         && begins
                         && closed > early
                     {
-                        // It was closed, and now the next one begins.
+                        // The value was closed, and now the next call begins.
                         return Some(Found::End(early, Ended::Early));
                     }
                     if inside && !self.hasty {
@@ -181,7 +184,7 @@ impl Scan {
         None
     }
 
-    /// `None`: the arguments are complete.
+    /// Follows JSON; `None` means that the arguments are complete.
     fn json(&mut self, raw: &str) -> Option<Found> {
         let bytes = raw.as_bytes();
         while self.at < bytes.len() {
@@ -195,7 +198,7 @@ impl Scan {
                     b'"' => self.quote = None,
                     b'\\' if self.at + 1 == bytes.len() => return Some(Found::More),
                     b'\\' => {
-                        // What is escaped may be longer than a byte.
+                        // The escaped character may be longer than a byte.
                         self.at = raw.ceil_char_boundary(self.at + 2);
                         continue;
                     }
@@ -222,7 +225,7 @@ impl Scan {
             if matches!(bytes[self.at], b'<' | b'[')
                 && let Some(found) = self.mark(raw, self.at, false)
             {
-                // Half of a mark is read again.
+                // A partial mark is read again.
                 self.depth -= usize::from(bytes[self.at] == b'[' && found == Found::More);
                 return Some(found);
             }
@@ -231,14 +234,14 @@ impl Scan {
         Some(Found::More)
     }
 
-    /// A value is complete before `end`.
+    /// Ends a value before `end`.
     fn complete(&mut self, end: usize) -> Option<Found> {
         self.values.push(self.from..end);
         self.at = end;
         None
     }
 
-    /// `None`: the call, or the list of calls, is complete.
+    /// Follows Python syntax; `None` means that the call or list is complete.
     fn python(&mut self, raw: &str) -> Option<Found> {
         let bytes = raw.as_bytes();
         while self.at < bytes.len() {
@@ -266,10 +269,10 @@ impl Scan {
                 b'"' | b'\'' => {
                     let run = bytes[self.at..].iter().take(3).take_while(|next| **next == byte).count();
                     if self.at + run == bytes.len() && run < 3 {
-                        // It may become three.
+                        // Two quotes may become three.
                         return Some(Found::More);
                     }
-                    // Two are an empty string.
+                    // Two quotes are an empty string.
                     if run != 2 {
                         self.quote = Some((byte, run));
                     }
@@ -295,12 +298,12 @@ impl Scan {
         Some(Found::More)
     }
 
-    /// Values between tags, which end when the call does. It is never `None`.
+    /// Follows values between tags, which end with the call. Never returns `None`.
     fn values(&mut self, raw: &str, open: &str, close: &str) -> Option<Found> {
         let end = self.form.close.last().copied().unwrap_or_default();
         while let Some(next) = scan::find(b'<', &raw.as_bytes()[self.at..]) {
             self.at += next;
-            // A value may hold the mark that ends the call.
+            // A value may contain the end mark of the call.
             if !self.value || self.hasty {
                 match sees(raw, self.at, end) {
                     Sees::All(len) => {
@@ -340,7 +343,7 @@ impl Scan {
         Some(Found::More)
     }
 
-    /// A mark of functions in a value that is open, with `end` as what ends the call.
+    /// Handles a function mark inside an open value; `end` is the end mark of the call.
     fn function(&mut self, raw: &str, end: &str) -> Within {
         let at = self.at;
         match sees(raw, at, "</function>") {
@@ -378,7 +381,7 @@ impl Scan {
         }
     }
 
-    /// Behind complete arguments: what ends the call, or joins another one to it.
+    /// Reads the text after complete arguments: the end mark, or a separator before another call.
     fn behind(&mut self, raw: &str) -> Found {
         let form = self.form;
         let end = self.at;
@@ -409,7 +412,7 @@ impl Scan {
             return unmarked;
         }
         if !form.open_ended {
-            // Brackets that are too many do not hide the end.
+            // Superfluous brackets do not hide the end mark.
             at = end
                 + raw[end..]
                     .find(|c| !is_space(c) && !matches!(c, '}' | ']' | ')'))

@@ -1,4 +1,4 @@
-//! The value of an argument that is written as bare text: what the schema of the tool says, else JSON if it is some, else text.
+//! Values of arguments written as bare text: typed by the tool's schema, else JSON if valid, else text.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::repair::json::{self, Found, ValueDoubt};
 use crate::tool::Tools;
 
-/// The types that the schema of a tool has for an argument; none where it says nothing.
+/// Returns the types that the tool's schema allows for an argument; empty if it does not say.
 fn types<'a>(tools: Option<&'a Tools>, tool: &str, key: &str) -> Vec<&'a str> {
     let schema = tools.and_then(|tools| tools.get(tool)).map(|tool| tool.schema());
     let mut found = Vec::new();
@@ -18,7 +18,7 @@ fn types<'a>(tools: Option<&'a Tools>, tool: &str, key: &str) -> Vec<&'a str> {
     found
 }
 
-/// The types of a schema, and of its alternatives.
+/// Collects the types of a schema and of its alternatives.
 fn collect<'a>(schema: &'a Value, depth: usize, found: &mut Vec<&'a str>) {
     match schema.get("type") {
         Some(Value::String(name)) => found.push(name),
@@ -48,7 +48,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The value of `text` for the argument `key` of `tool`, and what is doubtful in it.
+/// Returns the value of `text` for the argument `key` of `tool`, and a doubt about it.
 pub(super) fn value(
     text: &str,
     tools: Option<&Tools>,
@@ -64,13 +64,13 @@ pub(super) fn value(
     let found = json::strict_found(bare, limits).ok().or_else(|| number(bare, &types, limits));
     let doubt = found.as_ref().and_then(|found| found.doubts.within(&[]).cloned());
     if types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
-        // Where no type asks for a number, the digits are kept.
+        // Unless a type requires a number, the digits are kept as text.
         return (Value::from(text), None);
     }
     let (written, doubt) = match found.and_then(|found| found.value).or_else(|| word(bare, &types)) {
         Some(value) => (Some(value), doubt),
         None => {
-            // A text that only looks like a Python literal stays one where no type asks for it.
+            // A text that only looks like a Python literal stays text unless a type requires a literal.
             let wanted = types.iter().any(|one| matches!(*one, "array" | "object"));
             let literal =
                 (wanted || bare.starts_with(['[', '{', '('])).then(|| python::literal(bare, limits));
@@ -81,7 +81,7 @@ pub(super) fn value(
     (fitting(written, text, &types), doubt)
 }
 
-/// A number that no double holds, where one is wanted.
+/// Reads a number that no double holds exactly, if a number is required.
 fn number(text: &str, types: &[&str], limits: &Limits) -> Option<Found> {
     let wanted = types.iter().any(|one| matches!(*one, "number" | "integer"));
     let found = wanted.then(|| json::find(text, limits))?;
@@ -92,19 +92,19 @@ fn is_number(found: &Found) -> bool {
     found.value.as_ref().is_some_and(Value::is_number)
 }
 
-/// What was read of `text`, if it has one of the types, or the text.
+/// Returns the value read from `text` if it has one of the types, else the text.
 fn fitting(written: Value, text: &str, types: &[&str]) -> Value {
     let kind = type_of(&written);
     let fits = types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
     match written {
-        // A quoted text, where nobody says that it is one, is what was written.
+        // A quoted text is kept with its quotes unless the schema declares a string.
         Value::String(_) if !types.is_empty() => Value::from(text),
         written if fits => written,
         written => whole(&written, types).unwrap_or_else(|| Value::from(text)),
     }
 }
 
-/// A word of Python, or a JSON one in another letter case, where the schema wants it.
+/// Reads a Python keyword, or a JSON keyword in another case, if the schema allows its value.
 fn word(text: &str, types: &[&str]) -> Option<Value> {
     let is = |wanted: &str| text.eq_ignore_ascii_case(wanted);
     match () {
@@ -114,7 +114,7 @@ fn word(text: &str, types: &[&str]) -> Option<Value> {
     }
 }
 
-/// A number such as `3.0`, where an integer is wanted.
+/// Reads a number such as `3.0` where an integer is required.
 fn whole(value: &Value, types: &[&str]) -> Option<Value> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
     types.contains(&"integer").then(|| Value::from(number as i64))
