@@ -1,7 +1,7 @@
-//! What is sent to a model: templates of two layers, the Jinja environment, the macros of imported texts, cards and books of other
-//! programs, world info, and prompts of blocks.
+//! Everything sent to a model: templates of two layers, the Jinja environment, macros of imported texts,
+//! cards and books of other programs, world info, and prompts made of blocks.
 //!
-//! A value that is put into a prompt is never interpreted again.
+//! A value inserted into a prompt is never interpreted again.
 
 pub mod card;
 pub mod jinja;
