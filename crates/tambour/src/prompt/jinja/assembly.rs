@@ -86,14 +86,14 @@ pub struct Warning {
 pub enum Effect {
     /// Persistent write of a global variable; `null` removes it.
     SetGlobal {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// Its new value.
+        /// New value.
         value: Value,
     },
     /// Word that the model call should ban.
     Banned {
-        /// The word.
+        /// Word to ban.
         word: String,
     },
 }
