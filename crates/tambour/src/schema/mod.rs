@@ -77,7 +77,7 @@ impl Schema {
     /// would make every check too expensive is rejected.
     ///
     /// # Errors
-    /// Same as in [`Unfit`].
+    /// The schema is invalid, exceeds a limit, or is too complex; see [`Unfit`].
     pub fn limited(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, Unfit> {
         limits::bounded(&value)?;
         let validator = limits.compile(&value)?;

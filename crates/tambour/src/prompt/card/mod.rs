@@ -63,8 +63,8 @@ pub enum Kind {
 pub struct Imported {
     /// Kind of the file.
     pub kind: Kind,
-    /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`, `embedded`,
-    /// `novelai`, `agnai`, `risu`) or preset (`sillytavern`).
+    /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`,
+    /// `embedded`, `novelai`, `agnai`, `risu`) or preset (`sillytavern`).
     pub version: String,
     /// Name of the character or the book, or the file name without its extension.
     pub name: String,
