@@ -1,15 +1,15 @@
-//! How a value is written into a prompt (S-041, F-026): one form for all templates.
+//! Printed form of values in prompts (S-041, F-026), the same for all templates.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
-/// The largest whole number up to which every whole number is exact in a double.
+/// 2^53: doubles represent every integer up to this one exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// `value` as text: strings as they are, nothing for `null`, `true` and `false`, numbers in their shortest form (`80`, not
-/// `80.0`), lists and maps as compact JSON in the order of their keys.
+/// Returns `value` as text: strings unchanged, nothing for `null`, `true` and `false`, numbers in their
+/// shortest form (`80`, not `80.0`), lists and maps as compact JSON with keys in their order.
 #[must_use]
 pub fn text(value: &Value) -> Cow<'_, str> {
     match value {
@@ -26,7 +26,7 @@ pub fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// A number in its shortest form.
+/// Returns a number in its shortest form.
 #[must_use]
 pub fn number(number: &Number) -> String {
     match number.as_f64() {
@@ -35,11 +35,11 @@ pub fn number(number: &Number) -> String {
     }
 }
 
-/// A double in its shortest form; `NaN` and the infinities, which JSON does not have, by their names.
+/// Returns a double in its shortest form; `NaN` and infinities, which JSON lacks, by name.
 #[must_use]
 pub fn float(float: f64) -> String {
     if float.fract() == 0.0 && float.abs() < EXACT {
-        // Also makes one zero of two.
+        // Prints -0.0 as 0.
         return (float as i64).to_string();
     }
     match Number::from_f64(float) {
@@ -48,7 +48,7 @@ pub fn float(float: f64) -> String {
     }
 }
 
-/// `value` as compact JSON, its numbers in their shortest form.
+/// Appends `value` to `out` as compact JSON with numbers in their shortest form.
 pub fn json(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
@@ -80,7 +80,7 @@ pub fn json(value: &Value, out: &mut String) {
     }
 }
 
-/// `text` as a JSON string.
+/// Appends `text` to `out` as a JSON string.
 pub fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

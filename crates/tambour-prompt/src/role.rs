@@ -1,4 +1,4 @@
-//! Roles of the messages of a context, by the names that other programs have for them.
+//! Roles of context messages, including the names that other programs use for them.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::lore::Role;
 use tambour::error::{Error, Result};
 use tambour::finding::clip;
 
-/// Keys of a context that are lists of messages.
+/// Keys of a context that hold lists of messages.
 pub(super) const LISTS: [&str; 3] = ["history", "context", "display_context"];
 
-/// Other names of roles.
+/// Names of roles in other programs.
 const NAMES: [(&str, Role); 13] = [
     ("bot", Role::Assistant),
     ("ai", Role::Assistant),
@@ -26,19 +26,19 @@ const NAMES: [(&str, Role); 13] = [
     ("instruction", Role::System),
 ];
 
-/// Warnings about such names.
+/// Most warnings about foreign role names.
 const WARNINGS: usize = 8;
 
-/// The role of that name, in any letter case.
+/// Returns the role with this name, in any letter case.
 pub(super) fn named(name: &str) -> Option<Role> {
     let all = Role::NAMES.into_iter().chain(NAMES);
     all.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
 }
 
-/// The first message of a context whose role is none, as an error that names its place. One without a role is the user's.
+/// Checks the roles of the messages of a context. A message without a role is the user's.
 ///
 /// # Errors
-/// There is one.
+/// The first message with an unknown role; the error names its place.
 pub fn check(context: &Map<String, Value>) -> Result<()> {
     for key in LISTS {
         let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();
@@ -57,10 +57,10 @@ pub fn check(context: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// Gives the messages of a context the usual names of their roles, and says which other names were there.
+/// Replaces foreign role names in a context by the usual ones and returns a warning for each foreign name.
 ///
 /// # Errors
-/// As [`check`].
+/// Same as [`check`].
 pub(super) fn normalise(context: &mut Map<String, Value>) -> Result<Vec<String>> {
     check(context)?;
     let mut warnings = Vec::new();

@@ -1,8 +1,8 @@
-//! How many tokens a text is, where no tokenizer is at hand.
+//! Token estimate for use without a tokenizer.
 
-/// An estimate without a tokenizer (F-006): four bytes of ASCII, or one other character, are a token; it is rounded up. On English prose
-/// it is some 10 % above what byte-pair encodings of 100,000 words and more give, on Chinese some 20 to 40 %, so that what is cut by it
-/// fits.
+/// Estimates the tokens of a text without a tokenizer (F-006): four bytes of ASCII or one other character
+/// count as one token, rounded up. The estimate is about 10 % above byte-pair encodings with 100,000 or more
+/// tokens on English prose, and 20 to 40 % above on Chinese, so that a text cut by it fits.
 #[must_use]
 pub fn estimate(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();

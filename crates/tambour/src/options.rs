@@ -1,5 +1,5 @@
-//! Options of a reading. Those of a dialect are a type of its own, in its folder; [`Options::set`] takes all of them by their
-//! public names.
+//! Options for reading a reply. Options of a dialect are a separate type in its folder; [`Options::set`] sets
+//! any option by its public name.
 
 pub(crate) mod own;
 mod setting;
@@ -16,44 +16,44 @@ pub use crate::texts::{Language, Texts};
 pub use own::Section;
 pub use setting::{Set, Setting};
 
-/// How a reply is read and judged. `Options::default()` is what a stream wants.
+/// Options for reading and judging a reply. The defaults suit a streamed reply.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// How findings are judged.
+    /// Profile by which findings are judged.
     pub profile: Profile,
-    /// Whether to stop reporting after the first finding.
+    /// Stops reporting after the first finding.
     pub first_only: bool,
-    /// What happens to a query with sensitive data.
+    /// Treatment of queries with sensitive data.
     pub sensitive: Sensitive,
-    /// How long an attempt is kept back so that it can be re-asked.
+    /// Part of an attempt that is held back so that the model can be re-asked.
     pub hold: Hold,
-    /// Whether a stream without thinking passes the checker.
+    /// Accepts a stream without thinking.
     pub allow_missing_thinking: bool,
-    /// Tools that a reply may call; `None`: those that its dialect brings.
+    /// Tools that a reply may call; `None` uses those of the dialect.
     pub tools: Option<Tools>,
-    /// Who calls them; a tool may be limited to callers (P-033).
+    /// Caller of the tools; a tool may be limited to certain callers (P-033).
     pub caller: Option<String>,
-    /// Whether somebody runs the calls and reads on with their results.
+    /// True if the caller runs tool calls and continues with their results.
     pub tool_loop: bool,
-    /// The state that operations of the reply are applied to; without it they are only told.
+    /// State to which operations of the reply are applied; without it they are only reported.
     pub state: Option<Attached>,
-    /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
+    /// Round that the reply answers; if given, the end of the reply includes the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
-    /// Whether the instructions were our own, so that their examples count too.
+    /// Also treats the examples of our own instructions as shown.
     pub own_examples: bool,
-    /// Default texts.
+    /// Fallback texts.
     pub texts: Texts,
-    /// Limits.
+    /// Size limits.
     pub limits: Limits,
-    /// Those of dialects; see [`Options::of`].
+    /// Options of dialects; see [`Options::of`].
     pub(crate) own: own::Own,
 }
 
 impl Options {
-    /// The options of one dialect.
+    /// Returns the options of one dialect.
     #[must_use]
     pub fn of<T: Section>(&self) -> T {
         self.own.get().cloned().unwrap_or_default()
@@ -67,33 +67,33 @@ impl Options {
     }
 }
 
-/// What happens to a query with sensitive data.
+/// Treatment of a query with sensitive data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sensitive {
-    /// The query is left out.
+    /// Drops the query.
     #[default]
     Drop,
-    /// The data is replaced by its kind, such as `[email]`.
+    /// Replaces the data by its kind, such as `[email]`.
     Generalise,
 }
 
-/// How long an attempt is kept back so that it can be re-asked.
+/// Part of an attempt that is held back so that the model can be re-asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hold {
-    /// Not at all.
+    /// Nothing.
     #[default]
     None,
-    /// Until the answer begins.
+    /// Everything before the answer.
     UntilFinal,
-    /// Until the end.
+    /// The whole attempt.
     All,
 }
 
-/// The examples of our own instructions, among those of the option `examples`.
+/// Value of the option `examples` that stands for the examples of our own instructions.
 const OWN: &str = "own";
 
-/// Settings of all dialects.
+/// Settings that all dialects share.
 pub(crate) const COMMON: &[Setting] = &[
     Setting {
         name: "profile",
@@ -216,7 +216,7 @@ pub(crate) const COMMON: &[Setting] = &[
     },
 ];
 
-/// A list of examples, or the next one.
+/// Sets the list of examples, or adds one example.
 fn examples(options: &mut Options, value: &Value) {
     match value {
         Value::Array(list) => {

@@ -1,6 +1,6 @@
-//! The expected structure of a reply in markup (F-200): which elements there are, what they hold, where they stand, how often
-//! and in which order, and what is done where a reply is otherwise. It is data; a dialect, or a user's own tag contract, is
-//! one value of this type.
+//! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order,
+//! and the treatment of deviations. The structure is data: a dialect, or a user's own tag contract, is one
+//! value of this type.
 //!
 //! ```
 //! use serde_json::json;
@@ -22,44 +22,44 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::lex::markup::is_name;
 
-/// A name of an element.
+/// Name of an element.
 pub type Name = Cow<'static, str>;
 
-/// The elements of a reply, and what is done where it is otherwise.
+/// Elements of a reply, and the treatment of deviations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expected {
-    /// All elements; those of one parent in the order in which they should come.
+    /// All elements; those with the same parent in their expected order.
     pub elements: Vec<Element>,
-    /// What is done with what does not fit.
+    /// Treatment of deviations.
     pub policies: Policies,
 }
 
-/// One element of an expected structure.
+/// An element of an expected structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Tag name.
     pub name: Name,
-    /// Other names that mean it, in any letter case.
+    /// Other names of the element, in any letter case.
     pub aliases: Vec<Name>,
-    /// Elements it stands directly in; empty at the top level.
+    /// Allowed parents; empty for the top level.
     pub within: Vec<Name>,
-    /// What it holds.
+    /// Content.
     pub body: Body,
-    /// Whether it must occur (in each parent).
+    /// True if the element must occur (in each parent).
     pub mandatory: bool,
-    /// Whether it may occur more than once (in each parent).
+    /// True if the element may occur more than once (in each parent).
     pub repeated: bool,
-    /// Elements of the same parent that must come before it when they occur.
+    /// Elements of the same parent that must precede it if they occur.
     pub after: Vec<Name>,
-    /// The element of the dialect it is read as, such as `content`; that of its own name if absent.
+    /// Element of the dialect that it is read as, such as `content`; `None` means the one with its own name.
     pub role: Option<Name>,
 }
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Body {
-    /// Text; a tag in it is text too.
+    /// Text; tags inside it are text too.
     #[default]
     Text,
     /// Text and elements.
@@ -70,80 +70,80 @@ pub enum Body {
     Empty,
 }
 
-/// What is done with what does not fit.
+/// Treatment of deviations from the structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policies {
-    /// Text before the first element, at the top level.
+    /// Text before the first top-level element.
     pub head: Head,
-    /// A tag that no element has.
+    /// Tags without an element.
     pub unknown: Unknown,
-    /// An element that comes too late, or again.
+    /// Elements that are late or repeated.
     pub late: Late,
 }
 
-/// What text before the first element is.
+/// Treatment of text before the first element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Head {
-    /// It is left out, and the answer if no element comes (X-013).
+    /// Dropped, or used as the answer if no element follows (X-013).
     #[default]
     LeftOut,
-    /// It belongs to the first element that is expected (F-201).
+    /// Added to the first expected element (F-201).
     Inserted,
 }
 
-/// What a tag is that no element has.
+/// Treatment of a tag without an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Text of what it stands in.
+    /// Kept as text.
     #[default]
     Text,
-    /// Nothing: the tag is left out, what it holds stays.
+    /// Dropped, while its content is kept.
     LeftOut,
 }
 
-/// What becomes of an element that comes too late, or again.
+/// Treatment of an element that is late or repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Late {
-    /// It is left out.
+    /// Dropped.
     #[default]
     LeftOut,
-    /// It is read where it stands.
+    /// Read at its place.
     Read,
 }
 
-/// How a tag name was understood.
+/// A recognized tag name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
-    /// The element.
+    /// Element with this name.
     pub element: &'a Element,
-    /// How its name was written.
+    /// Spelling that was recognized.
     pub written: Written,
 }
 
-/// How the name of an element was written.
+/// Spelling of an element name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
-    /// As it is.
+    /// Exact name.
     Exact,
-    /// In other letter case.
+    /// Different letter case.
     Case,
-    /// Under another of its names.
+    /// An alias.
     Alias,
-    /// With one letter wrong, missing or too many, or two of them exchanged (F-205).
+    /// One letter wrong, missing or extra, or two letters exchanged (F-205).
     Typo,
 }
 
-/// What is wrong with an element at the place where it begins.
+/// Problem with an element at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit<'a> {
-    /// It has occurred already and may not be repeated.
+    /// A second occurrence of an element that must not repeat.
     Duplicate,
-    /// The named element, which has to come after it, has come before it.
+    /// An element that comes after the named one although it must precede it.
     Late(&'a str),
 }
 
 impl Element {
-    /// An optional element of text at the top level, as often as you like.
+    /// Creates an optional, repeatable text element at the top level.
     #[must_use]
     pub fn new(name: impl Into<Name>) -> Element {
         Element {
@@ -158,17 +158,17 @@ impl Element {
         }
     }
 
-    /// The name it is read by.
+    /// Returns the name of the dialect's element that it is read as.
     #[must_use]
     pub fn role(&self) -> &str {
         self.role.as_ref().unwrap_or(&self.name)
     }
 
-    /// An element from its file form: its name, or an object of `name`, `role`, `body` (`text`, `markup`, `json`, `empty`) and
-    /// `aliases`.
+    /// Reads an element from its file form: its name, or an object of `name`, `role`, `body` (`text`,
+    /// `markup`, `json`, `empty`) and `aliases`.
     ///
     /// # Errors
-    /// Not of that form, or a name that no tag can have.
+    /// The value has another form, or a name is not a valid tag name.
     pub fn from_json(value: &Value) -> Result<Element> {
         const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
         let Value::Object(fields) = value else { return Ok(Element::new(name(Some(value), "a tag")?)) };
@@ -189,7 +189,7 @@ impl Element {
         Ok(element)
     }
 
-    /// Its file form.
+    /// Returns the file form.
     fn to_json(&self) -> Value {
         let Element { name, aliases, body, role, .. } = self;
         if aliases.is_empty() && role.is_none() && *body == Body::Text {
@@ -209,22 +209,24 @@ impl Element {
     }
 }
 
-/// The words for bodies.
+/// Names of the bodies in files.
 const BODIES: [(&str, Body); 4] =
     [("text", Body::Text), ("markup", Body::Markup), ("json", Body::Json), ("empty", Body::Empty)];
 
 impl Expected {
-    /// Those elements, with the usual policies.
+    /// Creates a structure with default policies.
     #[must_use]
     pub fn new(elements: Vec<Element>) -> Expected {
         Expected { elements, policies: Policies::default() }
     }
 
-    /// A structure of top-level elements from its file form: `mandatory` and `optional`, lists of names (or of objects, see
-    /// [`Element::from_json`]), and `dependency`, for a name the one or those that it must follow. A mandatory element occurs once.
+    /// Reads a structure of top-level elements from its file form: `mandatory` and `optional`, lists of names
+    /// (or of objects, see [`Element::from_json`]), and `dependency`, which maps a name to the name or names
+    /// it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// Not of that form, a name twice or that is no tag name, a dependency of or on a name that is not listed, or a circle of them.
+    /// The value has another form, a name is duplicate or invalid, a dependency names an unlisted tag, or
+    /// dependencies form a cycle.
     pub fn from_json(value: &Value) -> Result<Expected> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
@@ -281,7 +283,7 @@ impl Expected {
         }
     }
 
-    /// The file form that [`Expected::from_json`] reads.
+    /// Returns the file form that [`Expected::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let of = |mandatory: bool| -> Vec<Value> {
@@ -296,7 +298,7 @@ impl Expected {
         serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
     }
 
-    /// Whether `name` must follow `first`, by way of others too.
+    /// Returns true if `name` must follow `first`, directly or through other elements.
     #[must_use]
     pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
@@ -311,13 +313,13 @@ impl Expected {
         reached.contains(&first)
     }
 
-    /// The element of exactly that name.
+    /// Returns the element with exactly this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Element> {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names of the elements, such as for [`Names`](crate::lex::markup::Names).
+    /// Iterates over all names and aliases of the elements, such as for [`Names`](crate::lex::markup::Names).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of = |element| {
             let Element { name, aliases, .. }: &Element = element;
@@ -326,7 +328,7 @@ impl Expected {
         self.elements.iter().flat_map(of).map(|name| &**name)
     }
 
-    /// The element that a tag name means: as it is, in other letter case, or by another of its names.
+    /// Finds the element for a tag name: exact, in different letter case, or by an alias.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Known<'_>> {
         let known = |written| move |element| Known { element, written };
@@ -338,7 +340,8 @@ impl Expected {
             .or_else(|| self.elements.iter().find(other).map(known(Written::Alias)))
     }
 
-    /// As [`Expected::find`], and mandatory elements with one letter wrong, if only one is meant (F-205).
+    /// Like [`Expected::find`], but also finds a mandatory element with one typo, if it is unambiguous
+    /// (F-205).
     #[must_use]
     pub fn find_near(&self, name: &str) -> Option<Known<'_>> {
         let near = |element: &&Element| {
@@ -352,19 +355,20 @@ impl Expected {
         })
     }
 
-    /// Checks an element that begins after the elements in `seen` of the same parent (names, in order of appearance).
+    /// Checks an element that begins after the elements in `seen` of the same parent (names, in order of
+    /// appearance).
     #[must_use]
     pub fn misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<Misfit<'a>> {
         if !self.get(name)?.repeated && seen.contains(&name) {
             return Some(Misfit::Duplicate);
         }
-        // It is late when something that must follow it has begun already.
+        // An element is late if one that must follow it has begun.
         let follows =
             |earlier: &&&str| self.get(earlier).is_some_and(|e| e.after.iter().any(|after| after == name));
         seen.iter().find(follows).map(|earlier| Misfit::Late(earlier))
     }
 
-    /// The mandatory elements at the top level that `seen` lacks.
+    /// Iterates over the mandatory top-level elements that `seen` lacks.
     pub fn missing<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a Element> {
         self.elements
             .iter()
@@ -372,21 +376,21 @@ impl Expected {
     }
 }
 
-/// The spelling of a name among those elements.
+/// Returns the spelling that the elements use for a name.
 fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
     let exact = elements.iter().find(|element| element.name == name);
     let found = exact.or_else(|| elements.iter().find(|element| is_same(&element.name, name)));
     found.map_or(name, |element| &element.name)
 }
 
-/// Whether two names of a structure mean one element: `think` and `thought` do (R-97).
+/// Returns true if two names mean the same element: `think` and `thought` do (R-97).
 #[doc(hidden)]
 pub fn is_same(one: &str, other: &str) -> bool {
     let thought = |name: &str| matches!(name, "think" | "thought");
     one == other || thought(one) && thought(other)
 }
 
-/// A list, or what stands for a list of one.
+/// Returns a list; a single value counts as a list of one.
 fn list(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
@@ -395,12 +399,12 @@ fn list(value: Option<&Value>) -> &[Value] {
     }
 }
 
-/// Names of tags: a list of them, or one.
+/// Reads one tag name or a list of them.
 pub(crate) fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
     list(value).iter().map(|value| name(Some(value), key)).collect()
 }
 
-/// A name of a tag.
+/// Reads a tag name.
 fn name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let wrong = || match value {

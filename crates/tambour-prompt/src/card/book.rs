@@ -1,4 +1,4 @@
-//! Lorebooks in six layouts.
+//! Lorebooks in six file layouts.
 
 use std::collections::HashSet;
 
@@ -11,25 +11,25 @@ use super::super::lore::Entry;
 use super::fields::{Fields, kind};
 use super::{decorator, entry};
 
-/// What a book says beside its entries.
+/// Properties of a lorebook besides its entries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Book {
     /// Name.
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub description: String,
-    /// Newest messages that are read for its entries.
+    /// Number of newest messages searched for keys of its entries.
     pub scan_depth: Option<u32>,
-    /// Tokens for its active entries.
+    /// Most tokens of its active entries.
     pub token_budget: Option<u32>,
-    /// Whether entries are found in the text of others.
+    /// Lets the text of active entries activate others.
     pub recursive_scanning: Option<bool>,
-    /// What programs keep with it, as it was.
+    /// Data of other programs, unchanged.
     pub extensions: Map<String, Value>,
 }
 
-/// How a book is laid out.
+/// File layout of a lorebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Sillytavern,
@@ -53,7 +53,7 @@ impl Layout {
     }
 }
 
-/// The layout of a book, if it is one.
+/// Detects the layout of a book; `None` if the object is not a book.
 pub(super) fn layout(map: &Map<String, Value>) -> Option<Layout> {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     match map.get("entries") {
@@ -71,7 +71,7 @@ pub(super) fn layout(map: &Map<String, Value>) -> Option<Layout> {
 /// A book and its entries.
 pub(super) type Whole = (Book, Vec<Entry>);
 
-/// Reads a book in that layout.
+/// Reads a book in a known layout.
 pub(super) fn read(top: &Fields<'_>, layout: Layout) -> Result<Whole> {
     let inner = match (layout, top.get("data")) {
         (Layout::V3, Some(Value::Object(data))) => Some(data),
@@ -127,7 +127,7 @@ fn entries(fields: &Fields<'_>, layout: Layout) -> Result<Vec<Entry>> {
             Layout::Risu => entry::risu(&own)?,
         };
         decorator::apply(&mut entry, &own);
-        // What an entry did is remembered under its name, so that there is one of each.
+        // Timed effects are stored by id, so ids must be unique.
         if entry.id.is_empty() {
             entry.id = at.to_string();
         }

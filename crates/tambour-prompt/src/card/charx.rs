@@ -1,4 +1,4 @@
-//! The card in a CHARX archive: `card.json` of a zip file, which may stand behind a picture. Only that file is unpacked.
+//! Reads `card.json` from a CHARX archive, a zip file that may follow a picture. Nothing else is unpacked.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,16 @@ use tambour::error::Result;
 
 use super::File;
 
-/// The file of an archive that is the card.
+/// File in the archive that holds the card.
 const CARD: &[u8] = b"card.json";
 
-/// The end of a zip file's directory.
+/// Signature of the end of a zip directory.
 const END: &[u8] = b"PK\x05\x06";
 
-/// Bytes of the end of a directory and the comment behind it.
+/// Longest end record of a zip directory with its comment, in bytes.
 const TAIL: usize = 22 + 65_536;
 
-/// Whether `bytes` are a zip file, or a JPEG with one behind it.
+/// Returns true if `bytes` are a zip file, or a JPEG followed by one.
 pub(super) fn is(bytes: &[u8]) -> bool {
     let behind = || memmem::rfind(&bytes[bytes.len().saturating_sub(TAIL)..], END).is_some();
     bytes.starts_with(b"PK\x03\x04")
@@ -27,7 +27,7 @@ pub(super) fn is(bytes: &[u8]) -> bool {
         || bytes.starts_with(&[0xff, 0xd8, 0xff]) && behind()
 }
 
-/// The JSON of the card.
+/// Returns the JSON of the card.
 pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     let broken = |error: rawzip::Error| file.refuse(&format!("the archive is broken: {error}"));
     let archive = ZipArchive::from_slice(bytes).map_err(broken)?;
@@ -74,7 +74,7 @@ fn unpack(
     (at, method, size): (ZipArchiveEntryWayfinder, CompressionMethod, u64),
 ) -> Result<Vec<u8>> {
     let most = file.limits.text;
-    // No more is unpacked than the archive says.
+    // The declared size bounds how much is unpacked.
     let Some(told) = usize::try_from(size).ok().filter(|size| *size <= most) else {
         return Err(file.refuse(&format!("`card.json` has {size} bytes, at most {most} are read")));
     };
@@ -97,7 +97,8 @@ fn unpack(
     Ok(text)
 }
 
-/// Whether a path leads out of the archive: `..`, from the root, with a drive or a backslash, or with a NUL.
+/// Returns true if a path leads out of the archive: it contains `..`, a backslash or NUL, or is absolute or
+/// has a drive.
 fn escapes(name: &[u8]) -> bool {
     name.first() == Some(&b'/')
         || name.iter().any(|byte| matches!(byte, b'\\' | 0))

@@ -1,4 +1,4 @@
-//! Decorators: lines `@@name value` at the beginning of an entry's content, which are settings and not text.
+//! Decorators: lines `@@name value` at the beginning of an entry's content that are settings, not text.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use super::super::lore::{Entry, Position};
 use super::fields::{Fields, split};
 use super::model::role;
 
-/// Given to an entry that is left out first when room is short.
+/// Priority of an entry that is dropped first when the budget is short.
 const LEFT_OUT_FIRST: i64 = -1000;
 
-/// Takes the decorators of an entry out of its content and does what they say. Of equal names the first counts; `@@@name` stands for the
-/// line above it when that is not known.
+/// Removes the decorators from the content of an entry and applies them. Of decorators with the same name,
+/// the first counts; `@@@name` is a fallback that applies if the line above it is unknown.
 pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
     if !entry.content.trim_start().starts_with("@@") {
         return;
@@ -47,7 +47,7 @@ pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
     entry.content = rest.trim_start_matches(['\n', '\r']).to_owned();
 }
 
-/// Does what one decorator says; `false` if it is not known, or its value is none of its kind.
+/// Applies one decorator; returns false if its name is unknown or its value invalid.
 fn set(entry: &mut Entry, name: &str, value: &str, fields: &Fields<'_>) -> bool {
     let number = value.parse::<u32>().ok();
     let into = |place: &mut u32| number.map(|number| *place = number).is_some();

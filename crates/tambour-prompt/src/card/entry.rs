@@ -1,4 +1,4 @@
-//! Entries of each layout to their normal form.
+//! Converts entries of each file layout to their normal form.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::super::lore::{Entry, Filter, Logic, Position, Source};
 use super::fields::{Fields, split_keys};
 use super::model::role;
 
-/// Names of the fields that two layouts have in common.
+/// Field names that differ between two layouts with the same fields.
 pub(super) struct Names {
     logic: &'static str,
     use_probability: &'static str,
@@ -24,11 +24,11 @@ pub(super) struct Names {
     outlet: &'static str,
     ignore_budget: &'static str,
     filter: &'static str,
-    /// In the order of [`Source::ALL`].
+    /// Names of the character texts, in the order of [`Source::ALL`].
     sources: [&'static str; 6],
 }
 
-/// In a SillyTavern file.
+/// Names in a SillyTavern file.
 pub(super) const CAMEL: Names = Names {
     logic: "selectiveLogic",
     use_probability: "useProbability",
@@ -54,7 +54,7 @@ pub(super) const CAMEL: Names = Names {
     ],
 };
 
-/// In the extensions of an embedded book.
+/// Names in the extensions of an embedded book.
 pub(super) const SNAKE: Names = Names {
     logic: "selectiveLogic",
     use_probability: "useProbability",
@@ -81,7 +81,7 @@ pub(super) const SNAKE: Names = Names {
 };
 
 impl Names {
-    /// All of them, in one order.
+    /// Returns all names in a fixed order.
     pub(super) fn list(&self) -> [&'static str; 20] {
         let [persona, description, personality, depth_prompt, scenario, notes] = self.sources;
         [
@@ -109,7 +109,7 @@ impl Names {
     }
 }
 
-/// An entry of a SillyTavern file.
+/// Reads an entry of a SillyTavern file.
 pub(super) fn sillytavern(fields: &Fields<'_>) -> Result<Entry> {
     let mut entry = Entry {
         id: id(fields, &["uid"])?,
@@ -134,7 +134,7 @@ pub(super) fn sillytavern(fields: &Fields<'_>) -> Result<Entry> {
     Ok(entry)
 }
 
-/// An entry of a book in a card, of such a book saved alone, or of a V3 file.
+/// Reads an entry of a book in a card, of such a book saved alone, or of a V3 file.
 pub(super) fn embedded(fields: &Fields<'_>) -> Result<Entry> {
     let (name, comment) = (fields.text("name")?, fields.text("comment")?);
     let mut entry = Entry {
@@ -173,7 +173,7 @@ pub(super) fn embedded(fields: &Fields<'_>) -> Result<Entry> {
     Ok(entry)
 }
 
-/// An entry of NovelAI.
+/// Reads an entry of NovelAI.
 pub(super) fn novelai(fields: &Fields<'_>) -> Result<Entry> {
     let order = match fields.object("contextConfig")? {
         None => None,
@@ -191,7 +191,7 @@ pub(super) fn novelai(fields: &Fields<'_>) -> Result<Entry> {
     })
 }
 
-/// An entry of Agnai.
+/// Reads an entry of Agnai.
 pub(super) fn agnai(fields: &Fields<'_>) -> Result<Entry> {
     Ok(Entry {
         title: fields.text("name")?,
@@ -204,7 +204,7 @@ pub(super) fn agnai(fields: &Fields<'_>) -> Result<Entry> {
     })
 }
 
-/// An entry of RisuAI.
+/// Reads an entry of RisuAI.
 pub(super) fn risu(fields: &Fields<'_>) -> Result<Entry> {
     let folder = fields.text("mode")? == "folder";
     if folder {
@@ -258,7 +258,7 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
     }
     entry.depth = fields.count("depth")?.unwrap_or(entry.depth);
     let probability = fields.number("probability")?.unwrap_or(100.0).clamp(0.0, 100.0);
-    // Without the flag the number has no effect.
+    // Without the flag, the probability has no effect.
     entry.probability = if fields.flag(names.use_probability)?.unwrap_or(true) { probability } else { 100.0 };
     entry.group = fields.listed("group")?;
     entry.group_override = fields.flag(names.group_override)?.unwrap_or(false);
@@ -296,7 +296,7 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
     Ok(())
 }
 
-/// A place by the number SillyTavern gives it.
+/// Maps a SillyTavern position number to a position.
 fn place(fields: &Fields<'_>, key: &str, value: &Value) -> Result<Position> {
     let places = [
         Position::BeforeChar,

@@ -1,4 +1,4 @@
-//! What was imported, as V3 JSON: a card, or a lorebook file. Fields that are not known here come out as they came in.
+//! Exports imported files as V3 JSON, a card or a lorebook. Unknown fields are written back unchanged.
 
 use serde_json::{Map, Value, json};
 
@@ -6,14 +6,14 @@ use super::entry::{CAMEL, SNAKE};
 use super::{Imported, Kind};
 use crate::lore::Entry;
 
-/// Fields of a V1 card, which V3 has in `data`.
+/// Fields of a V1 card that V3 nests in `data`.
 const V1: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
 
-/// Fields of a SillyTavern entry that have one name here and there, in the extensions of a V3 entry.
+/// Fields of a SillyTavern entry that have the same name in the extensions of a V3 entry.
 const SAME: [&str; 9] =
     ["position", "depth", "role", "probability", "group", "sticky", "cooldown", "delay", "triggers"];
 
-/// Fields of entries of a layout that V3 has places for; the first is the text.
+/// Fields of an entry in a layout that map to fields of V3; the first one is the text.
 fn placed(layout: &str) -> &'static [&'static str] {
     match layout {
         "sillytavern" => {
@@ -26,8 +26,8 @@ fn placed(layout: &str) -> &'static [&'static str] {
 }
 
 impl Imported {
-    /// The card or the book as V3 JSON; a preset as it was. What the file said stays, in its place or in `extensions` under the name
-    /// of the program it is from.
+    /// Returns the card or the book as V3 JSON, and a preset unchanged. Other data of the file is kept in
+    /// place, or in `extensions` under the name of the program it comes from.
     #[must_use]
     pub fn export(&self) -> Value {
         match (self.kind, &self.source) {
@@ -48,7 +48,7 @@ impl Imported {
     }
 
     fn card_file(&self, source: &Map<String, Value>) -> Value {
-        // One without `data` has its fields beside `spec`.
+        // A card without `data` has its fields next to `spec`.
         let flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
         let mut data = match source.get("data") {
             Some(Value::Object(data)) if self.version != "v1" => data.clone(),
@@ -60,7 +60,7 @@ impl Imported {
             }
             _ => V1.iter().filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone()))).collect(),
         };
-        // What had another form than it should, in the form it should have.
+        // Replaces fields of the wrong type by their converted values.
         let typed = serde_json::to_value(&self.card).unwrap_or_default();
         let texts = [
             "name",
@@ -112,7 +112,7 @@ impl Imported {
         file.into()
     }
 
-    /// The book `source` in the V3 layout.
+    /// Converts the book `source` to the V3 layout.
     fn book(&self, source: &Map<String, Value>, layout: &str) -> Value {
         let foreign = !matches!(layout, "embedded" | "lorebook_v3");
         let key = if layout == "risu" { "data" } else { "entries" };
@@ -150,7 +150,7 @@ impl Imported {
     }
 }
 
-/// An entry of the V3 layout, with the fields that it must have.
+/// Completes an entry in the V3 layout with the required fields.
 fn own_entry(source: &Map<String, Value>, entry: &Entry) -> Value {
     let mut out = source.clone();
     let must = [
@@ -169,7 +169,7 @@ fn own_entry(source: &Map<String, Value>, entry: &Entry) -> Value {
     out.into()
 }
 
-/// An entry of another layout in the V3 one.
+/// Converts an entry of another layout to the V3 layout.
 fn foreign_entry(source: &Map<String, Value>, entry: &Entry, layout: &str) -> Value {
     let mut extensions = Map::new();
     let mut rest = Map::new();
@@ -228,7 +228,7 @@ fn foreign_entry(source: &Map<String, Value>, entry: &Entry, layout: &str) -> Va
     out.into()
 }
 
-/// Puts what has no place of its own under `extensions.NAME`.
+/// Stores fields without a V3 equivalent under `extensions.NAME`.
 fn put_extension(out: &mut Map<String, Value>, name: &str, rest: Map<String, Value>) {
     let extensions = out.entry("extensions").or_insert_with(|| json!({}));
     if let (false, Value::Object(extensions)) = (rest.is_empty(), extensions) {
@@ -236,7 +236,7 @@ fn put_extension(out: &mut Map<String, Value>, name: &str, rest: Map<String, Val
     }
 }
 
-/// The fields of `source` that `out` does not have.
+/// Adds the fields of `source` that `out` lacks.
 fn keep(out: &mut Map<String, Value>, source: &Map<String, Value>) {
     for (key, value) in source {
         out.entry(key.clone()).or_insert_with(|| value.clone());

@@ -1,4 +1,4 @@
-//! Fields of a JSON object, with their names in errors: `data.character_book.entries[3].keys`.
+//! Typed access to fields of a JSON object, with full names in errors: `data.character_book.entries[3].keys`.
 
 use serde_json::{Map, Value};
 
@@ -6,14 +6,14 @@ use tambour::error::{Error, Result};
 
 use super::File;
 
-/// Warnings, up to a limit.
+/// Warnings up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     pub(super) list: Vec<String>,
     pub(super) more: usize,
 }
 
-/// An object of a file. Absent and `null` are the same.
+/// Fields of an object in a file. A `null` field counts as absent.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) file: &'a File<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Fields<'a> {
     path: &'a str,
 }
 
-/// What a value is, for messages.
+/// Describes the type of a value for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         Fields { file, map, path }
     }
 
-    /// The name of a field in messages.
+    /// Returns the full name of a field for messages.
     pub(super) fn name(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
@@ -55,12 +55,12 @@ impl<'a> Fields<'a> {
         self.map.get(key).filter(|value| !value.is_null())
     }
 
-    /// The first of those that is there.
+    /// Returns the first of `keys` that is present.
     pub(super) fn first(&self, keys: &[&'static str]) -> Option<&'static str> {
         keys.iter().copied().find(|key| self.get(key).is_some())
     }
 
-    /// Text; empty if absent.
+    /// Returns a text; empty if absent.
     pub(super) fn text(&self, key: &str) -> Result<String> {
         match self.get(key) {
             None => Ok(String::new()),
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Text that may be written as a number, such as a version.
+    /// Returns a text that may be written as a number, such as a version.
     pub(super) fn label(&self, key: &str) -> Result<String> {
         match self.get(key) {
             Some(Value::Number(number)) => {
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts. One text alone is a list of one; items that are empty stay.
+    /// Returns a list of texts. A single text counts as a list of one; empty items are kept.
     pub(super) fn texts(&self, key: &str) -> Result<Vec<String>> {
         match self.get(key) {
             None => Ok(Vec::new()),
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Texts of a list, or of a text with commas.
+    /// Returns texts from a list or a comma-separated text.
     pub(super) fn listed(&self, key: &str) -> Result<Vec<String>> {
         match self.get(key) {
             Some(Value::String(text)) => Ok(split(text)),
@@ -109,7 +109,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Keys of an entry: texts, or one text with commas, with a warning.
+    /// Returns keys of an entry: a list of texts, or a comma-separated text with a warning.
     pub(super) fn keys(&self, key: &str) -> Result<Vec<String>> {
         match self.get(key) {
             Some(Value::String(text)) => {
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A number; text that is one counts, with a warning.
+    /// Returns a number; a numeric text is accepted with a warning.
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
         match self.get(key) {
             None => Ok(None),
@@ -145,7 +145,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number of at least 0.
+    /// Returns a whole number of at least 0, rounding and clamping with a warning.
     pub(super) fn count(&self, key: &str) -> Result<Option<u32>> {
         let number = self.number(key)?;
         Ok(number.map(|number| {
@@ -157,12 +157,12 @@ impl<'a> Fields<'a> {
         }))
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub(super) fn whole(&self, key: &str) -> Result<Option<i64>> {
         Ok(self.number(key)?.map(|number| number.round() as i64))
     }
 
-    /// `true` or `false`; 0 and 1 count.
+    /// Returns a boolean; numbers are accepted.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>> {
         match self.get(key) {
             None => Ok(None),
@@ -172,18 +172,18 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An object.
+    /// Returns an object.
     pub(super) fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map)),
-            // Programs that know no maps write an empty list.
+            // Programs without maps write an empty list.
             Some(Value::Array(items)) if items.is_empty() => Ok(None),
             Some(other) => Err(self.wrong(key, "an object", other)),
         }
     }
 
-    /// A list.
+    /// Returns a list; empty if absent.
     pub(super) fn list(&self, key: &str) -> Result<&'a [Value]> {
         match self.get(key) {
             None => Ok(&[]),
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// As [`split`]; a comma in a regular expression divides nothing.
+/// Like [`split`], but does not split inside regular expressions.
 pub(super) fn split_keys(text: &str) -> Vec<String> {
     let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
     let mut take = |key: &str| {
@@ -206,7 +206,7 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             '/' if pattern => pattern = false,
-            // One that is not closed is text.
+            // An unclosed regular expression is text.
             '/' if text[start..at].trim().is_empty() => pattern = text[at + 1..].contains('/'),
             ',' | '，' if !pattern => {
                 take(&text[start..at]);
@@ -219,7 +219,7 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
     keys
 }
 
-/// Parts of a text with commas, without blanks around them and empty ones.
+/// Splits a text at commas, trims the parts and drops empty ones.
 pub(super) fn split(text: &str) -> Vec<String> {
     text.split([',', '，']).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! JSON of a file, measured before a value is made of it.
+//! Parses JSON after measuring it against the limits.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use tambour::lex::weight::{Weight, weigh};
 
 use super::File;
 
-/// The value of `bytes`, without a byte order mark, and the memory that it takes.
+/// Parses `bytes`, with or without a byte order mark. Returns the value and the memory it takes, in bytes.
 pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
     if bytes.len() > file.limits.text {
         return Err(file.refuse(&format!(
@@ -55,7 +55,7 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
     Ok((value, memory))
 }
 
-/// `text` with the replacement character for each escape of half a character without its other half, and how many there are.
+/// Replaces escapes of lone surrogates by the replacement character; returns the text and their number.
 fn whole(text: &str) -> (Cow<'_, str>, usize) {
     let bytes = text.as_bytes();
     let code = |at: usize| {

@@ -1,8 +1,9 @@
-//! Character cards and lorebooks of other programs: read from JSON, PNG, APNG and CHARX, and written as V3 JSON
-//! (`docs/from-sillytavern.md`).
+//! Import of character cards and lorebooks of other programs from JSON, PNG, APNG and CHARX, and export as V3
+//! JSON (`docs/from-sillytavern.md`).
 //!
-//! What a file says is data: macros are not run, regular expressions and scripts of a card are kept and never executed, links
-//! are not followed. Fields that are not known here stay in [`Imported::source`] and come out again with [`Imported::export`].
+//! Files are data: macros are not run, regular expressions and scripts of a card are kept and never executed,
+//! links are not followed. Unknown fields stay in [`Imported::source`] and are written back by
+//! [`Imported::export`].
 //!
 //! ```
 //! use tambour_prompt::card::{self, Kind};
@@ -44,53 +45,54 @@ pub use book::Book;
 pub use model::{Asset, Card, DepthPrompt};
 pub use preset::{Item, Preset};
 
-/// What a file holds.
+/// Kind of an imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A character.
+    /// Character card.
     Card,
-    /// Entries of world info.
+    /// World info entries.
     Lorebook,
-    /// The order of a prompt and its fixed parts.
+    /// Parts of a prompt and their order.
     Preset,
 }
 
-/// What was read from a file.
+/// Content of an imported file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Imported {
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
-    /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`, `embedded`, `novelai`, `agnai`,
-    /// `risu`) or preset (`sillytavern`).
+    /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`,
+    /// `embedded`, `novelai`, `agnai`, `risu`) or preset (`sillytavern`).
     pub version: String,
-    /// Name of the character or the book; the file's name without its end if it has none.
+    /// Name of the character or the book, or the file name without its extension.
     pub name: String,
-    /// The character.
+    /// Character.
     pub card: Option<Card>,
-    /// The book without its entries: settings of the scan.
+    /// Settings of the book; its entries are in `entries`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub book: Option<Book>,
-    /// The entries of the book, of a card too.
+    /// Entries of the book, including the book of a card.
     pub entries: Vec<Entry>,
-    /// The preset.
+    /// Preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// What was not as it should be, and what is kept and not used.
+    /// Problems found, and content that is kept but not used.
     pub warnings: Vec<String>,
-    /// The JSON as it was.
+    /// Original JSON.
     #[serde(skip)]
     pub source: Value,
-    /// Bytes of memory that its values take, about.
+    /// Approximate memory of the original JSON, in bytes.
     #[serde(skip)]
     pub memory: usize,
 }
 
-/// Reads a file: a card, a lorebook or a preset, whichever it is. `name` is the name of the file, for messages.
+/// Imports a card, a lorebook or a preset, whichever the file is. `name` is the file name for messages.
 ///
 /// # Errors
-/// No such file, one beyond a limit, or one that is broken: the message names the file and the field.
+/// Fails when the file is of no known kind, exceeds a limit or is broken; the message names the file and the
+/// field.
 pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Imported> {
     let file = File { name, limits, warnings: RefCell::default() };
     if bytes.len() > limits.file {
@@ -123,7 +125,7 @@ pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Importe
     Ok(imported)
 }
 
-/// Tells of macros that nothing is known of: they stay as text in the prompt (F-031).
+/// Warns about unknown macros, which stay in the prompt as text (F-031).
 fn macros_of(file: &File<'_>, imported: &Imported) {
     let see = |place: &dyn Fn() -> String, text: &str| {
         if macros::may_hold(text) {
@@ -159,7 +161,8 @@ fn macros_of(file: &File<'_>, imported: &Imported) {
     }
 }
 
-/// Tells of an entry that holds the variables a chat begins with, as MagVarUpdate has it: nothing sets them here.
+/// Warns about an entry with initial variables of a chat in MagVarUpdate's form, because nothing sets them
+/// here.
 fn initial(file: &File<'_>, entry: &Entry) {
     if !entry.title.to_lowercase().contains("[initvar]") {
         return;
@@ -176,7 +179,7 @@ fn initial(file: &File<'_>, entry: &Entry) {
     }
 }
 
-/// A file that is read.
+/// A file being imported.
 struct File<'a> {
     name: &'a str,
     limits: &'a ImportLimits,
@@ -197,7 +200,7 @@ impl File<'_> {
         }
     }
 
-    /// The file's name without folders and end.
+    /// Returns the file name without folders and extension.
     fn stem(&self) -> String {
         let base = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
         base.rsplit_once('.').map_or(base, |(stem, _)| stem).to_owned()

@@ -1,4 +1,4 @@
-//! A character card: V1, V2 and V3 in one form.
+//! Character card: versions 1 to 3 in one form.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,93 +10,93 @@ use super::super::lore::Role;
 use super::book::{self, Layout};
 use super::fields::{Fields, kind};
 
-/// A character. Texts are as in the file, with their macros.
+/// A character card. Texts are as in the file, including macros.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Card {
     /// Name.
     pub name: String,
-    /// Name in the prompt, if it is another one.
+    /// Name used in prompts, if different.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub nickname: String,
-    /// Who it is.
+    /// Description of the character.
     pub description: String,
-    /// How it is.
+    /// Personality of the character.
     pub personality: String,
-    /// Where it is.
+    /// Scenario.
     pub scenario: String,
-    /// Its first message.
+    /// First message.
     pub first_mes: String,
-    /// Other first messages.
+    /// Alternative first messages.
     pub alternate_greetings: Vec<String>,
     /// First messages for groups only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group_only_greetings: Vec<String>,
-    /// Dialogues as examples, each begun by `<START>`.
+    /// Example dialogues, each preceded by `<START>`.
     pub mes_example: String,
-    /// The main instruction; empty: the usual one, which `{{original}}` stands for.
+    /// Main instruction. Empty means the default one, which `{{original}}` refers to.
     pub system_prompt: String,
-    /// The instruction behind the history; empty: the usual one.
+    /// Instruction after the history. Empty means the default one.
     pub post_history_instructions: String,
-    /// A text among the messages.
+    /// Text inserted among the messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_prompt: Option<DepthPrompt>,
-    /// For people, not for prompts.
+    /// Notes for people, not used in prompts.
     pub creator_notes: String,
-    /// The same in other languages.
+    /// Notes in other languages, by language.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub creator_notes_multilingual: Map<String, Value>,
-    /// For people, not for prompts.
+    /// Tags for people, not used in prompts.
     pub tags: Vec<String>,
-    /// Who made it.
+    /// Author of the card.
     pub creator: String,
-    /// Which version of the character it is.
+    /// Version of the character.
     pub character_version: String,
-    /// Where it is from: addresses, which are not visited.
+    /// Addresses the card comes from; they are never requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// Seconds since 1970.
+    /// Creation time, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_date: Option<i64>,
-    /// Seconds since 1970.
+    /// Modification time, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modification_date: Option<i64>,
-    /// Pictures and other files it names; none is read.
+    /// Pictures and other files that the card refers to; they are never read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assets: Vec<Asset>,
-    /// What programs keep with it, as it was. Scripts and regular expressions in it are data, and never run.
+    /// Data of other programs, unchanged. Scripts and regular expressions in it never run.
     pub extensions: Map<String, Value>,
 }
 
-/// A text among the messages.
+/// A text inserted among the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DepthPrompt {
-    /// The text.
+    /// Text.
     pub prompt: String,
-    /// Messages behind it.
+    /// Number of messages after it.
     pub depth: u32,
-    /// Who says it.
+    /// Role of the message.
     pub role: Role,
 }
 
-/// A file that a card names.
+/// A file that a card refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Asset {
-    /// `icon`, `background`, `emotion`, …
+    /// Type: `icon`, `background`, `emotion`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is: `embeded://…`, `ccdefault:`, an address.
+    /// Location: `embeded://…`, `ccdefault:` or an address.
     pub uri: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What its name ends with.
+    /// File extension.
     pub ext: String,
 }
 
-/// Fields that only a card has beside its name.
+/// Fields besides the name that identify a card.
 const OWN: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
 
-/// The version of a card, if it is one.
+/// Detects the version of a card; `None` if the object is not a card.
 pub(super) fn version(map: &Map<String, Value>) -> Option<&'static str> {
     let spec = map.get("spec").and_then(Value::as_str).unwrap_or_default();
     match spec {
@@ -110,7 +110,7 @@ pub(super) fn version(map: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// The card, and its book if it has one.
+/// Reads the card, and its book if it has one.
 pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book::Whole>)> {
     if version != "v1" {
         newer(top, version)?;
@@ -135,7 +135,8 @@ pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book
     Ok((card, book(top, &fields)?))
 }
 
-/// The book of a card: where it should be, else where else programs put it, with a warning.
+/// Reads the book of a card, from its proper place or, with a warning, from places where other programs put
+/// it.
 fn book(top: &Fields<'_>, fields: &Fields<'_>) -> Result<Option<book::Whole>> {
     let path = fields.name("extensions");
     let none = Map::new();
@@ -239,7 +240,7 @@ fn depth_prompt(fields: &Fields<'_>) -> Result<Option<DepthPrompt>> {
     Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
 }
 
-/// A role by name, or by the number SillyTavern gives it.
+/// Returns a role by name or by SillyTavern's number.
 pub(super) fn role(value: &Value) -> Option<Role> {
     match value {
         Value::String(name) => match name.to_ascii_lowercase().as_str() {
@@ -258,7 +259,7 @@ pub(super) fn role(value: &Value) -> Option<Role> {
     }
 }
 
-/// Says which scripts of a card are kept and do not run.
+/// Warns about scripts of a card, which are kept but never run.
 fn scripts(fields: &Fields<'_>, extensions: &Map<String, Value>) {
     let size = |value: &Value| match value {
         Value::Array(items) => items.len(),

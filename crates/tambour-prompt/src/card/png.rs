@@ -1,4 +1,5 @@
-//! The card in a picture: a `tEXt` chunk of PNG or APNG with base64 of its JSON. Nothing of the picture is decoded.
+//! Reads the card from a picture: a `tEXt` chunk of PNG or APNG with base64 of its JSON. Image data is not
+//! decoded.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -9,10 +10,10 @@ use tambour::texts::counted;
 
 use super::File;
 
-/// How a PNG file begins.
+/// Signature at the beginning of a PNG file.
 pub(super) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Base64 as it is found: with padding and without.
+/// Lenient base64 decoder: padding is optional.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -20,7 +21,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The JSON of the card; `ccv3` goes before `chara`.
+/// Returns the JSON of the card; a `ccv3` chunk takes precedence over `chara`.
 pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     let (mut old, mut new, mut assets) = (None, None, 0);
     let mut rest = &bytes[SIGNATURE.len()..];
@@ -52,7 +53,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
         if !chunk.intact() {
             file.warn("the checksum of the chunk with the card is wrong");
         }
-        // The first one counts.
+        // The first chunk of a kind counts.
         place.get_or_insert(value);
     }
     if !ended {
@@ -70,7 +71,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     decode(file, keyword, value)
 }
 
-/// One chunk, as it stands in the file.
+/// One PNG chunk.
 struct Chunk<'a> {
     kind: &'a [u8],
     data: &'a [u8],
@@ -78,7 +79,7 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk that `bytes` begins with, if all of it is there.
+    /// Reads the chunk at the beginning of `bytes`; `None` if it is incomplete.
     fn first(bytes: &'a [u8]) -> Option<Chunk<'a>> {
         let number =
             |at: usize| Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
@@ -96,7 +97,7 @@ impl<'a> Chunk<'a> {
 }
 
 fn decode(file: &File<'_>, keyword: &str, value: &[u8]) -> Result<Vec<u8>> {
-    // Four characters are three bytes.
+    // Four base64 characters encode three bytes.
     if value.len() / 4 * 3 > file.limits.text {
         let most = file.limits.text;
         return Err(file.refuse(&format!(

@@ -1,4 +1,4 @@
-//! A preset of SillyTavern's chat completion: the parts of a prompt and their order.
+//! Presets of SillyTavern's chat completion: the parts of a prompt and their order.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,54 +10,54 @@ use super::super::macros::may_hold;
 use super::fields::{Fields, kind};
 use super::model::role;
 
-/// Parts of a prompt in their order.
+/// Parts of a prompt in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Preset {
-    /// The parts that are switched on, in order.
+    /// Enabled parts, in order.
     pub items: Vec<Item>,
-    /// Tokens of the context.
+    /// Most tokens of the context.
     pub max_context: Option<u32>,
-    /// Tokens of the reply.
+    /// Most tokens of the reply.
     pub max_tokens: Option<u32>,
-    /// The text around the scenario, with macros; empty: the scenario alone.
+    /// Template around the scenario, with macros; empty means the scenario alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub scenario_format: String,
-    /// The text around the personality.
+    /// Template around the personality; empty means the personality alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub personality_format: String,
-    /// What the system says before the history.
+    /// System text before the history.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub new_chat: String,
-    /// What stands before each dialogue that is an example.
+    /// Text before each example dialogue.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub new_example: String,
 }
 
-/// One part.
+/// A part of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Item {
-    /// Its name in the preset: `main`, `charDescription`, `chatHistory`, …
+    /// Identifier in the preset: `main`, `charDescription`, `chatHistory`, …
     pub id: String,
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Who says it.
+    /// Role of the message.
     pub role: Role,
-    /// Its text, with macros; empty for a place that something else fills.
+    /// Text with macros; empty for a placeholder.
     pub text: String,
-    /// Something else fills it: the character, the world info, the history.
+    /// True for a placeholder for the character, the world info or the history.
     pub marker: bool,
-    /// It stands among the messages, that many from the end.
+    /// Number of messages after the part, if it is inserted among the messages.
     pub depth: Option<u32>,
 }
 
-/// Whether a file is a preset.
+/// Returns true if a file is a preset.
 pub(super) fn is(map: &Map<String, Value>) -> bool {
     let items = map.get("prompts").and_then(Value::as_array);
     items.is_some_and(|items| items.iter().any(|item| item.get("identifier").is_some()))
 }
 
-/// The parts that are switched on, in the order the file gives them; those it does not order are left out with a warning.
+/// Reads the enabled parts in the order of the file. Ids without a part are reported and dropped.
 pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
     let mut items = Vec::new();
     for (at, item) in fields.list("prompts")?.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
             order.iter().filter_map(|id| find(id)).collect()
         }
     };
-    // Those that change nothing are usual.
+    // Default values have no effect, so they need no warning.
     for (key, usual, what) in [
         ("wi_format", "{0}", "world info stands as elements"),
         ("assistant_prefill", "", "not every model goes on from a message of its own"),
@@ -121,7 +121,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
     })
 }
 
-/// Names of the parts that are switched on, in order: those of the last list, which is the one for all characters.
+/// Returns the ids of the enabled parts in order, from the last list, which applies to all characters.
 fn order(fields: &Fields<'_>) -> Result<Option<Vec<String>>> {
     let lists = fields.list("prompt_order")?;
     let Some(last) = lists.last() else { return Ok(None) };

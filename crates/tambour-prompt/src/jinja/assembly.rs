@@ -1,4 +1,4 @@
-//! The templates of one prompt, and what they leave behind.
+//! Renders the templates of one prompt in order and collects warnings, requested effects and variables.
 
 use std::sync::Arc;
 
@@ -10,31 +10,32 @@ use super::scope::Scope;
 use super::{Context, Engine};
 use tambour::error::Result;
 
-/// The templates of one prompt, rendered one after the other.
+/// The templates of one prompt, rendered one after the other in a shared scope.
 #[derive(Debug)]
 pub struct Assembly {
     scope: Arc<Scope>,
 }
 
 impl Assembly {
-    /// Begins a prompt. `chance` seeds `random` and `roll` if the context has no `seed`; `pick` goes by `chat_id` and `seed`
-    /// alone.
+    /// Starts a prompt. `chance` seeds `random` and `roll` when the context has no `seed`; `pick` depends on
+    /// `chat_id` and `seed` only.
     #[must_use]
     pub fn new(engine: &Engine, context: Context, chance: u64) -> Assembly {
         Assembly::within(engine, context, chance, Budget::new(engine.limits()))
     }
 
-    /// As [`Assembly::new`], within a budget that it may share with others and that may be told to stop.
+    /// Like [`Assembly::new`], but charges `budget`, which other assemblies may share and which may stop the
+    /// rendering.
     #[must_use]
     pub fn within(engine: &Engine, context: Context, chance: u64, budget: Budget) -> Assembly {
         Assembly { scope: Scope::new(engine.clone(), context, chance, budget) }
     }
 
-    /// Renders the next template. `name` is for errors and warnings.
+    /// Renders the next template. `name` appears in errors and warnings.
     ///
     /// # Errors
-    /// It does not compile, uses what is not allowed, costs too much, or is strict and asks for what is missing; with
-    /// template, line, column and the line (F-025).
+    /// Fails when the template does not compile, uses something forbidden, exceeds a limit, or reads a
+    /// missing value in strict mode. The error names template, line and column and quotes the line (F-025).
     pub fn render(&mut self, name: &str, source: &str) -> Result<String> {
         self.scope.engine.render(&self.scope, name, source)
     }
@@ -42,13 +43,13 @@ impl Assembly {
     /// Migrates the macros of a text, then renders it (F-030).
     ///
     /// # Errors
-    /// As [`Assembly::render`].
+    /// Same as [`Assembly::render`].
     pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
         let migrated = self.scope.migrated(source);
         self.render(name, &migrated.text)
     }
 
-    /// What the prompt left behind so far.
+    /// Returns the warnings, effects and variables collected so far.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let (warnings, more_warnings) = self.scope.warnings();
@@ -62,53 +63,53 @@ impl Assembly {
     }
 }
 
-/// What was noticed while a template was rendered.
+/// A problem found while a template was rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Warning {
-    /// A stable code, such as `variable_undefined` or `macro_unknown`.
+    /// Stable code, such as `variable_undefined` or `macro_unknown`.
     pub code: &'static str,
     /// Name of the template.
     pub template: String,
-    /// Line in it, from 1, if the place is known.
+    /// Line in the template, from 1; `None` if the position is unknown.
     pub line: Option<usize>,
     /// Column in Unicode scalar values, from 1.
     pub column: Option<usize>,
-    /// What is wrong, in lower case.
+    /// Description of the problem, in lower case.
     pub message: String,
 }
 
-/// What a prompt asks to be done; nothing was done (F-023, F-035).
+/// A side effect that a prompt requests. The library performs none of them (F-023, F-035).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// A lasting write of a global variable; `null` removes it.
+    /// Persistent write of a global variable; `null` removes it.
     SetGlobal {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// Its new value.
+        /// New value.
         value: Value,
     },
-    /// A word that the call of the model should ban.
+    /// Word that the model call should ban.
     Banned {
-        /// The word.
+        /// Word to ban.
         word: String,
     },
 }
 
-/// What a prompt left behind.
+/// Result of rendering the templates of a prompt, besides their text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// In the order in which they were noticed.
+    /// Warnings, in the order of their discovery.
     pub warnings: Vec<Warning>,
-    /// Warnings beyond those that are kept.
+    /// Number of warnings dropped because the list was full.
     pub more_warnings: usize,
-    /// In the order in which they were asked for.
+    /// Effects, in the order in which templates requested them.
     pub effects: Vec<Effect>,
-    /// The temporary scope: what templates set.
+    /// Variables that templates set in the temporary scope.
     pub local: Map<String, Value>,
-    /// The global variables as they would be after the effects.
+    /// Global variables as they will be once the effects are applied.
     pub global: Map<String, Value>,
 }

@@ -1,5 +1,5 @@
-//! The budget of one rendering: steps and bytes, charged before the work is done and before anything is allocated, and a
-//! question that ends it early. All templates of a prompt share one.
+//! Budget of one rendering: steps and bytes, charged before the work runs or memory is allocated, plus a
+//! callback that can stop it early. All templates of a prompt share one budget.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,22 +13,23 @@ use super::scope::Scope;
 use super::values::{self, Messages};
 use super::{JinjaLimits, text};
 
-/// Bytes of text that cost one step.
+/// Bytes of text that count as one step.
 const BYTES_A_STEP: u64 = 64;
 
-/// Bytes of a slot in a list or map; more than one takes, since lists grow by doubling.
+/// Bytes charged for one slot of a list or map. A slot needs less; the rest covers lists that grow by
+/// doubling.
 pub(super) const SLOT: u64 = 64;
 
-/// Lists in lists that are gone through.
+/// Deepest nesting of lists and maps that is traversed.
 const DEPTH: usize = 128;
 
-/// Steps after which the question is asked again whether to stop.
+/// Steps between two calls of the stop callback.
 const STEPS_A_QUESTION: u64 = 2_000;
 
-/// Message of the error of a rendering that was told to stop.
+/// Error message of a rendering that the stop callback ended.
 const STOPPED: &str = "the rendering was stopped: it took too long, or nobody waits for it";
 
-/// What the templates of one prompt may still cost; cheap to clone, and shared by its clones.
+/// Remaining budget of the templates of one prompt. Cheap to clone; clones share the same counters.
 #[derive(Clone)]
 pub struct Budget(Arc<Inner>);
 
@@ -51,14 +52,14 @@ impl fmt::Debug for Budget {
 }
 
 impl Budget {
-    /// A budget for the templates of one prompt.
+    /// Creates a budget for the templates of one prompt.
     #[must_use]
     pub fn new(limits: &JinjaLimits) -> Budget {
         Budget::with(limits, None)
     }
 
-    /// As [`Budget::new`]; the rendering ends with the error `limit_exceeded` soon after `stop` says so. The library has no
-    /// clock: whoever has one gives it here, and with it whether anybody waits.
+    /// Like [`Budget::new`], but fails the rendering with `limit_exceeded` soon after `stop` returns true.
+    /// The library has no clock, so the caller implements deadlines and cancellation here.
     #[must_use]
     pub fn until(limits: &JinjaLimits, stop: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
         Budget::with(limits, Some(Box::new(stop)))
@@ -74,33 +75,33 @@ impl Budget {
         }))
     }
 
-    /// Takes steps away that were done; false if there are no more, or the rendering is to stop.
+    /// Deducts `steps`; returns false if too few are left or the rendering must stop.
     pub(super) fn spend(&self, steps: u64) -> bool {
         let left = take(&self.0.steps, steps);
         self.goes_on(STEPS_A_QUESTION) && left
     }
 
-    /// Takes the steps of reading so many bytes away; false as [`Budget::spend`].
+    /// Deducts the steps for reading `bytes` bytes; returns false like [`Budget::spend`].
     pub(crate) fn read(&self, bytes: u64) -> bool {
         self.spend(bytes / BYTES_A_STEP)
     }
 
-    /// Takes bytes away before they are allocated; false if there are not so many.
+    /// Deducts `bytes` before they are allocated; returns false if too few are left.
     pub(super) fn allocate(&self, bytes: u64) -> bool {
         take(&self.0.bytes, bytes)
     }
 
-    /// Whether steps are left and nobody told it to stop.
+    /// Returns true if steps are left and no stop was requested.
     pub(super) fn is_left(&self) -> bool {
         self.goes_on(STEPS_A_QUESTION) && self.0.steps.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the rendering was told to stop.
+    /// Returns true if the stop callback has ended the rendering.
     pub(super) fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Relaxed)
     }
 
-    /// Asks whether to go on, once in a while.
+    /// Calls the stop callback every [`STEPS_A_QUESTION`] steps; returns false once the rendering must stop.
     pub(super) fn goes_on(&self, steps: u64) -> bool {
         let Some(stop) = &self.0.stop else { return true };
         let since = self.0.since_question.fetch_add(steps, Ordering::Relaxed) + steps;
@@ -114,14 +115,14 @@ impl Budget {
     }
 }
 
-/// Takes `count` away, at most all there is; false if there is less.
+/// Subtracts `count`, saturating at zero; returns false if less than `count` was left.
 fn take(from: &AtomicU64, count: u64) -> bool {
     let taken =
         from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(count)));
     taken.is_ok_and(|left| left >= count)
 }
 
-/// Charges for going through so many values and so many bytes of text.
+/// Charges for traversing `values` values and `bytes` bytes of text.
 pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(), Error> {
     let steps = values.saturating_add(bytes / BYTES_A_STEP);
     state.consume_fuel(steps)?;
@@ -131,9 +132,9 @@ pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(
     }
 }
 
-/// Charges for a value of so many bytes before it is made.
+/// Charges for a value of `bytes` bytes before it is created.
 pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
-    // Short ones are paid for by the instruction that makes them.
+    // The instruction that creates a short value has already paid for it.
     if bytes <= 256 {
         return Ok(());
     }
@@ -144,7 +145,7 @@ pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Charges for a list of so many items before it is made.
+/// Charges for a list of `items` items before it is created.
 pub(super) fn allocate_slots(state: &State<'_, '_>, items: usize) -> Result<(), Error> {
     charge(state, items as u64, 0)?;
     allocate(state, (items as u64).saturating_mul(SLOT))
@@ -158,24 +159,25 @@ pub(super) fn too_large() -> Error {
     Error::new(ErrorKind::OutOfFuel, "the values of the prompt take too much memory")
 }
 
-/// What a value comes to with all that is in it, shared parts as often as they are met.
+/// Size of a value with everything nested in it. Shared parts count each time they are reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weight {
-    /// Values in it, itself among them.
+    /// Number of values, including the value itself.
     pub(super) values: u64,
-    /// Bytes of its texts.
+    /// Bytes of all texts.
     pub(super) bytes: u64,
-    /// Levels that each of its values is deep, in sum.
+    /// Sum of the nesting levels of all values.
     pub(super) levels: u64,
 }
 
 impl Weight {
-    /// Most bytes of its JSON text: a control character takes six, a number at most forty, a pair of marks two.
+    /// Upper bound for the bytes of the JSON text: 6 per control character, 40 per number, 2 per pair of
+    /// delimiters.
     pub(super) fn printed(self) -> u64 {
         self.bytes.saturating_mul(6).saturating_add(self.values.saturating_mul(44))
     }
 
-    /// As [`Weight::printed`], each value in a line of its own, with blanks for each level.
+    /// Like [`Weight::printed`], with each value on its own line, indented by its level.
     pub(super) fn indented(self, indent: u64) -> u64 {
         let blanks = (self.levels + self.values).saturating_mul(indent);
         self.printed().saturating_add(blanks)
@@ -190,12 +192,12 @@ impl Weight {
     }
 }
 
-/// Goes through a value and charges for it; ends when the budget does.
+/// Traverses a value and charges for it; stops when the budget is exhausted.
 ///
 /// # Errors
-/// The budget is used up, or the value is nested too deeply.
+/// The budget is exhausted, or the value is nested too deeply.
 pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<Weight, Error> {
-    // Most values are small texts and numbers.
+    // Fast path: most values are short texts and numbers.
     if let Some(text) = value.as_str() {
         let bytes = text.len() as u64;
         if bytes >= BYTES_A_STEP {
@@ -219,7 +221,7 @@ fn is_container(value: &Value) -> bool {
 struct Scales<'s, 't, 'e> {
     state: &'s State<'t, 'e>,
     weight: Weight,
-    /// Values and bytes that are not paid for yet.
+    /// Values and bytes that have not been charged yet.
     values: u64,
     bytes: u64,
 }
@@ -275,41 +277,41 @@ impl Scales<'_, '_, '_> {
     }
 }
 
-/// A value as it is printed, paid for.
+/// Returns the printed form of a value and charges for it.
 ///
 /// # Errors
-/// As [`weigh`].
+/// Same as [`weigh`].
 pub(super) fn text<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
     if is_container(value) {
-        // A tree of JSON first, then its text.
+        // Printing builds a JSON tree first, then its text.
         let weight = weigh(state, value)?;
         allocate(state, weight.values.saturating_mul(SLOT).saturating_add(weight.printed()))?;
     }
     text::text(value)
 }
 
-/// A value as JSON, paid for.
+/// Converts a value to JSON and charges for it.
 ///
 /// # Errors
-/// As [`weigh`].
+/// Same as [`weigh`].
 pub(super) fn json(state: &State<'_, '_>, value: &Value) -> Result<serde_json::Value, Error> {
     let weight = weigh(state, value)?;
     allocate(state, weight.values.saturating_mul(SLOT).saturating_add(weight.bytes))?;
     text::json(value)
 }
 
-/// Charges for a copy of a value of the context or of the global state before it is made.
+/// Charges for a copy of a context or global value before it is made.
 pub(super) fn charge_json(state: &State<'_, '_>, value: &serde_json::Value) -> Result<(), Error> {
     charge_copy(state, json_weight(value))
 }
 
-/// As [`charge_json`], of so many values with so many bytes of text.
+/// Like [`charge_json`], for a copy of known size in values and bytes of text.
 pub(super) fn charge_copy(state: &State<'_, '_>, (values, bytes): (u64, u64)) -> Result<(), Error> {
     charge(state, values, bytes)?;
     allocate(state, values.saturating_mul(SLOT).saturating_add(bytes))
 }
 
-/// Values in a value, itself among them, and bytes of its texts.
+/// Counts the values in `value`, including itself, and the bytes of its texts.
 pub(super) fn json_weight(value: &serde_json::Value) -> (u64, u64) {
     let sum = |sum: (u64, u64), part: (u64, u64)| (sum.0 + part.0, sum.1 + part.1);
     match value {

@@ -1,5 +1,5 @@
-//! The engine's filters, tests and functions, each with what it costs: charged before it runs. The environment begins empty, so
-//! that one without a line here does not exist.
+//! The engine's filters, tests and functions, each with the cost charged before it runs. The environment
+//! starts empty: a filter, test or function that is not registered here does not exist.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests};
@@ -7,24 +7,24 @@ use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters
 use super::budget::{self, Weight, allocate, allocate_slots, charge, weigh};
 use super::operators;
 
-/// What is charged before a filter runs.
+/// Cost charged before a filter runs.
 #[derive(Clone, Copy)]
 enum Cost {
-    /// Nothing: it takes no longer than an instruction.
+    /// Nothing: the filter takes no longer than an instruction.
     None,
-    /// Its text, and so many times the bytes of it for what it makes.
+    /// The bytes of the first argument, and that many times its bytes for the result.
     Text(u64),
-    /// A list of the items.
+    /// A list as long as the first argument.
     Items,
-    /// Going through all values of all arguments, as often as sorting does, and lists of the items.
+    /// All values of all arguments once per sorting round, and lists of the items.
     Sorted,
-    /// All arguments as they print, with a growth of its own.
+    /// All arguments in printed form, enlarged by the given function.
     Printed(fn(&State<'_, '_>, &[Value], Weight) -> Result<u64, Error>),
-    /// What only this filter knows.
+    /// A charge that only this filter can compute.
     Own(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
 }
 
-/// Filters of the engine that do here what they do there, with their cost.
+/// Returns the filters that behave as in the engine, each with its cost.
 fn table() -> Vec<(&'static str, Value, Cost)> {
     macro_rules! of {
         ($name:literal, $function:path, $cost:expr) => {
@@ -83,22 +83,22 @@ fn table() -> Vec<(&'static str, Value, Cost)> {
     ]
 }
 
-/// Tests of the engine that look at no more than the kind of a value.
+/// Registers tests of the engine that look only at the kind of a value.
 macro_rules! simple_tests {
     ($env:expr, $($name:literal => $function:path),* $(,)?) => {
         $($env.add_test($name, $function);)*
     };
 }
 
-/// Filters that are ours in name and in what they do.
+/// Filters with an engine name but our own implementation.
 const REPLACED: &[&str] = &["length", "count", "items", "sum"];
 
-/// Names of the engine's filters that a template has.
+/// Names of the engine's filters that templates may use.
 pub(super) fn filter_names() -> Vec<&'static str> {
     table().iter().map(|(name, ..)| *name).chain(REPLACED.iter().copied()).collect()
 }
 
-/// Names of the engine's tests that a template has.
+/// Names of the engine's tests that templates may use.
 pub(super) const TESTS: &[&str] = &[
     "undefined",
     "defined",
@@ -144,7 +144,7 @@ pub(super) const TESTS: &[&str] = &[
     "test",
 ];
 
-/// Names of the engine's functions that a template has.
+/// Names of the engine's functions that templates may use.
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
 pub(super) fn register(env: &mut Environment<'_>) {
@@ -225,7 +225,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     }
 }
 
-/// One of the engine's filters, paid for; what it gives is no longer lazy.
+/// Returns one of the engine's filters, wrapped so that it is charged and its result is not lazy.
 pub(super) fn filter(name: &str) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
     let found = table().into_iter().find(|(known, ..)| *known == name);
     move |state, args| match &found {
@@ -250,7 +250,7 @@ fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Re
         Cost::Sorted => {
             let weight = weigh_all(state, args)?;
             let items = args.first().map_or(Ok(0), |first| count(state, first))?;
-            // Each item is compared as often as their number has digits; names of attributes are looked up in each.
+            // Each item is compared about log2(items) times; attribute names are looked up in each item.
             let rounds = u64::from(usize::BITS - items.leading_zeros());
             charge(state, weight.values.saturating_mul(rounds), weight.bytes.saturating_mul(rounds))?;
             charge(state, 0, (items as u64).saturating_mul(attribute_bytes(args)))?;
@@ -269,7 +269,7 @@ fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Re
     solid(state, result)
 }
 
-/// A value that is not lazy: what goes through others each time it is gone through would nest as deep as there are steps.
+/// Makes a lazy value eager. Chained lazy iterators would nest one level per step and overflow the stack.
 fn solid(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     let lazy = match value.kind() {
         ValueKind::Iterable => true,
@@ -301,7 +301,7 @@ fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<Weight, Error> {
     Ok(all)
 }
 
-/// How many items there are; counting the characters of a text is paid for.
+/// Returns the number of items; counting the characters of a text is charged.
 fn count(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -309,7 +309,7 @@ fn count(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     Ok(value.len().unwrap_or(0))
 }
 
-/// Bytes of the longest text among the arguments behind the first: the name of an attribute.
+/// Returns the bytes of the longest text among the arguments after the first: the name of an attribute.
 fn attribute_bytes(args: &[Value]) -> u64 {
     let named =
         args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
@@ -317,7 +317,7 @@ fn attribute_bytes(args: &[Value]) -> u64 {
     lengths.max().unwrap_or(0) as u64
 }
 
-/// An argument by its place or its name.
+/// Returns an argument by position or by name.
 fn argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
     let placed = args.get(place).filter(|value| !value.is_kwargs()).cloned();
     let named = || {
@@ -345,13 +345,13 @@ fn replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     allocate(state, grown.saturating_mul(3))
 }
 
-/// `split` and `lines`: each piece is a text of its own.
+/// Charges for `split` and `lines`: each piece is a separate text.
 fn split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let text = text_of(args, 0);
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
     let pieces = match args.get(1).and_then(Value::as_str) {
         Some(separator) => text.matches(separator).count() + 1,
-        // Blanks and line breaks, of which `lines` has a part.
+        // Splitting at all white space is an upper bound for the lines.
         None => text.split(char::is_whitespace).count(),
     };
     allocate_slots(state, pieces)?;
@@ -378,7 +378,7 @@ fn last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 fn batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count(state, first))?;
     let size = argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
-    // Room is made for whole batches, but not for more than 1024 items before they are there.
+    // The engine reserves room for whole batches, but for at most 1024 items ahead of time.
     let room = if args.len() > 2 { size } else { size.min(1_024) };
     allocate_slots(state, items.saturating_mul(2).saturating_add(room).saturating_add(1))
 }
@@ -408,7 +408,7 @@ fn by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     }
 }
 
-/// Several lists, one behind or beside the other.
+/// Charges for `chain` and `zip`, which combine several lists.
 fn together(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let mut items = 0_usize;
     for arg in args {
@@ -417,7 +417,7 @@ fn together(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     allocate_slots(state, items)
 }
 
-/// Most bytes that a `printf` format comes to.
+/// Returns an upper bound for the output bytes of a `printf` format.
 fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
     let format = text_of(args, 0);
     let specifiers = memchr::memchr_iter(b'%', format.as_bytes()).count() as u64;
@@ -428,7 +428,7 @@ fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, E
             _ => widths = widths.saturating_add(std::mem::take(&mut width)),
         }
     }
-    // A `*` takes the width from an argument.
+    // A `*` reads the width from an argument.
     if format.contains('*') {
         let given = args.iter().filter_map(|arg| arg.as_i64()).map(i64::unsigned_abs).max().unwrap_or(0);
         widths = widths.saturating_add(given.saturating_mul(specifiers));
@@ -525,7 +525,7 @@ fn divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool
     Ok(tests::is_divisibleby(value, other))
 }
 
-/// A value as text, as the functions of the engine that take one are given it.
+/// Returns a value in printed form, for engine functions that expect a text.
 pub(super) fn as_text(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(Value::from(budget::text(state, value)?.into_owned()))
 }

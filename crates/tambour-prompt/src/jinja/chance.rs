@@ -1,32 +1,33 @@
-//! Chance that can be repeated: dice, choices anew each time, and choices that stay the same.
+//! Reproducible randomness: dice, choices made anew each time, and choices that stay the same.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// Most dice of one throw.
+/// Largest number of dice in one roll.
 const DICE: u32 = 1_000;
 
-/// Most sides of a die.
+/// Largest number of sides of a die.
 const SIDES: u32 = 1_000_000;
 
-/// A source of random numbers from a seed: the same parts give the same numbers on every machine.
+/// Returns a random number generator seeded from `parts`: equal parts give equal numbers on every machine.
 pub(super) fn seeded(parts: &[&[u8]]) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     for part in parts {
-        // Lengths keep `ab`, `c` apart from `a`, `bc`.
+        // Length prefixes keep `ab`, `c` distinct from `a`, `bc`.
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// A number below `most`, which is not 0.
+/// Returns a number below `most`, which must not be 0.
 pub(super) fn below(source: &mut ChaCha8Rng, most: usize) -> usize {
     source.random_range(0..most)
 }
 
-/// A throw of dice: `[count]d<sides>[+n|-n]`, or digits for one die. An error says what is wrong with the formula.
+/// Rolls dice by a formula, `[count]d<sides>[+n|-n]` or only the sides of one die. An error says what is
+/// wrong with it.
 pub(super) fn roll(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
     let formula = formula.trim();
     let wrong = || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
@@ -54,7 +55,7 @@ pub(super) fn roll(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String
     Ok(sum + plus)
 }
 
-/// A number above 0, in digits without a leading zero.
+/// Parses a positive number written in digits without a leading zero.
 fn natural(digits: &str) -> Option<u32> {
     let digit = |byte: u8| byte.is_ascii_digit();
     let good = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(digit);

@@ -1,4 +1,4 @@
-//! The context of a prompt: the variables of F-020 as one JSON object.
+//! Context of a prompt: the variables of F-020 as one JSON object.
 
 use jiff::Zoned;
 use serde_json::{Map, Value};
@@ -9,24 +9,24 @@ use super::marks;
 use crate::role;
 use tambour::error::{Error, Result};
 
-/// Deepest value of a context.
+/// Deepest nesting of a context.
 const DEPTH: usize = 128;
 
-/// What a prompt is rendered with. See `docs/prompts.md` for the keys.
+/// The values a prompt is rendered with. `docs/prompts.md` lists the keys.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// All values, as they were given.
+    /// All values, as the caller gave them.
     pub(super) values: Map<String, Value>,
     pub(super) now: Option<Zoned>,
     pub(super) locale: Locale,
     pub(super) seed: Option<String>,
-    /// The state with bare values, and what is known of their meaning.
+    /// The state with bare values, and the descriptions of its fields.
     pub(super) state: Value,
     pub(super) described: Value,
 }
 
-/// The content of a message as a text, or `null` if it has none; parts of content are joined by blank lines. `None`: it holds what
-/// is no text.
+/// Returns the content of a message as a text, or `null` if it has none. Text parts are joined by blank
+/// lines. Returns `None` if a part is not text.
 fn content_text(content: &mut Value) -> Option<Value> {
     let text = |part: &Value| match part {
         Value::String(text) => Some(text.clone()),
@@ -46,10 +46,11 @@ fn content_text(content: &mut Value) -> Option<Value> {
 }
 
 impl Context {
-    /// Reads a context: one JSON object, in the form of a context file.
+    /// Reads a context from one JSON object, in the form of a context file.
     ///
     /// # Errors
-    /// It is no object, is nested too deeply, or a key that has a form of its own has another one; the message names the key.
+    /// Fails when the value is not an object or is nested too deeply, or when a reserved key has the wrong
+    /// form; the message names the key.
     pub fn from_json(value: &Value) -> Result<Context> {
         let Value::Object(values) = value else { return Err(Error::invalid("a context is a JSON object")) };
         if too_deep(value, DEPTH) {
@@ -58,10 +59,10 @@ impl Context {
         Context::new(values.clone())
     }
 
-    /// A context of these values.
+    /// Creates a context from these values.
     ///
     /// # Errors
-    /// As [`Context::from_json`].
+    /// Same as [`Context::from_json`].
     pub fn new(mut values: Map<String, Value>) -> Result<Context> {
         values.values_mut().for_each(clean);
         role::normalise(&mut values)?;
@@ -131,15 +132,16 @@ impl Context {
         Ok(Context { values, now, locale, seed, state, described })
     }
 
-    /// A value by its key.
+    /// Returns a value by its key, unless it is `null`.
     pub(super) fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
-    /// Adds values that it does not have, such as the metadata of a Skein (F-028).
+    /// Returns a context with `values` added under keys it does not have, such as the metadata of a Skein
+    /// (F-028).
     ///
     /// # Errors
-    /// As [`Context::from_json`].
+    /// Same as [`Context::from_json`].
     pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<Context> {
         let mut all = self.values.clone();
         for (key, value) in values {
@@ -148,7 +150,7 @@ impl Context {
         Context::new(all)
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key; `None` if it is missing or `null`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.get(key)
@@ -164,7 +166,7 @@ fn too_deep(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Takes our own marks out of all texts.
+/// Replaces our internal marks in all texts.
 fn clean(value: &mut Value) {
     match value {
         Value::String(text) if marks::any(text) => *text = marks::without(text),

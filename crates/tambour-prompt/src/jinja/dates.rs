@@ -1,4 +1,4 @@
-//! Dates and times as users of moment.js write them: `LT`, `LL`, `dddd`, `YYYY-MM-DD HH:mm`, `[literal]`.
+//! Dates and times in moment.js patterns: `LT`, `LL`, `dddd`, `YYYY-MM-DD HH:mm`, `[literal]`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-/// Language of month names, weekdays and spans of time.
+/// Language of month names, weekdays and durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locale {
     /// English.
@@ -17,7 +17,7 @@ pub enum Locale {
 }
 
 impl Locale {
-    /// The locale of a language tag such as `zh-CN`; English for all others.
+    /// Returns the locale of a language tag such as `zh-CN`; English for every other language.
     #[must_use]
     pub fn of(tag: &str) -> Locale {
         match tag.get(..2) {
@@ -46,7 +46,7 @@ const MONTHS_ZH: [&str; 12] =
     ["一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"];
 const DAYS_ZH: [&str; 7] = ["日", "一", "二", "三", "四", "五", "六"];
 
-/// All tokens; of those that begin alike the longer ones come first.
+/// All tokens; longer ones come before their prefixes.
 const TOKENS: &[&str] = &[
     "YYYY", "YY", "Y", "Qo", "Q", "MMMM", "MMM", "MM", "Mo", "M", "DDDD", "DDDo", "DDD", "DD", "Do", "D",
     "dddd", "ddd", "dd", "do", "d", "E", "e", "GGGG", "GG", "gggg", "gg", "WW", "Wo", "W", "ww", "wo", "w",
@@ -54,7 +54,7 @@ const TOKENS: &[&str] = &[
     "LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l",
 ];
 
-/// `time` by a pattern of moment's tokens. What is no token is text, and so is what stands in `[` `]`.
+/// Formats `time` by a moment.js pattern. Characters that are no token, and text in `[` `]`, are copied.
 #[must_use]
 pub fn format(time: &Zoned, pattern: &str, locale: Locale) -> String {
     let mut out = String::with_capacity(pattern.len() * 2);
@@ -75,7 +75,7 @@ pub fn format(time: &Zoned, pattern: &str, locale: Locale) -> String {
     out
 }
 
-/// What one of the long forms stands for.
+/// Returns the pattern that a long form abbreviates.
 fn long_form(token: &str, locale: Locale) -> Option<&'static str> {
     Some(match (token, locale) {
         ("LT", Locale::En) => "h:mm A",
@@ -103,7 +103,7 @@ fn long_form(token: &str, locale: Locale) -> Option<&'static str> {
 
 fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
     if let Some(pattern) = long_form(token, locale) {
-        // None of them stands for itself.
+        // No long form refers to itself, so the recursion ends.
         out.push_str(&format(time, pattern, locale));
         return;
     }
@@ -185,8 +185,8 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
     debug_assert!(done.is_ok(), "a string takes everything");
 }
 
-/// Year and week of the locale: in English weeks begin on Sunday and the first one holds 1 January; in Chinese they are those
-/// of ISO.
+/// Returns year and week of the locale: in English, weeks begin on Sunday and week 1 contains 1 January; in
+/// Chinese they are ISO weeks.
 fn own_week(date: Date, locale: Locale) -> (i16, i8) {
     if locale == Locale::Zh {
         let iso = date.iso_week_date();
@@ -197,7 +197,7 @@ fn own_week(date: Date, locale: Locale) -> (i16, i8) {
     let week = (date.day_of_year() - 1 + first(date.year())) / 7 + 1;
     let days = if date.in_leap_year() { 366 } else { 365 };
     let last = days - date.day_of_year();
-    // Days behind the last Saturday are in the first week of the next year.
+    // Days after the last Saturday belong to week 1 of the next year.
     if last < 6 - weekday(date) {
         return (date.year() + 1, 1);
     }
@@ -226,7 +226,7 @@ fn part_of_day(hour: i8, minute: i8) -> &'static str {
     }
 }
 
-/// The same moment at another offset: hours below 16 in size, minutes from 16 on.
+/// Returns the same moment at another offset, in hours if its size is below 16, otherwise in minutes.
 #[must_use]
 pub fn at_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
     let minutes = if offset.abs() < 16 { offset * 60 } else { offset };
@@ -235,8 +235,8 @@ pub fn at_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
     Some(time.with_time_zone(TimeZone::fixed(offset)))
 }
 
-/// A time as people write it: RFC 3339, a date, a date with a time, a time of the day of `now`. What names no offset is at that
-/// of `now`.
+/// Parses a time as people write it: RFC 3339, a date, a date with a time, or a time of day on the date of
+/// `now`. A text without an offset takes that of `now`.
 #[must_use]
 pub fn parse(text: &str, now: Option<&Zoned>) -> Option<Zoned> {
     let text = text.trim();
@@ -246,7 +246,7 @@ pub fn parse(text: &str, now: Option<&Zoned>) -> Option<Zoned> {
             jiff::fmt::temporal::Pieces::parse(text).ok().and_then(|pieces| pieces.to_numeric_offset());
         return Some(time.to_zoned(TimeZone::fixed(offset.unwrap_or(Offset::UTC))));
     }
-    // A time of the day alone is no date, but a date with a time is one of the day.
+    // A bare time of day does not parse as a date; a date with a time must not be read as a time of day.
     if let Ok(time) = text.parse::<DateTime>() {
         return time.to_zoned(zone()).ok();
     }
@@ -254,13 +254,13 @@ pub fn parse(text: &str, now: Option<&Zoned>) -> Option<Zoned> {
     date.to_datetime(text.parse::<Time>().ok()?).to_zoned(zone()).ok()
 }
 
-/// A span of time in words, by moment's thresholds, with its direction: `in 3 hours`, `3 hours ago`.
+/// Formats a duration in words with its direction, by moment's thresholds: `in 3 hours`, `3 hours ago`.
 #[must_use]
 pub fn humanise(milliseconds: i64, locale: Locale) -> String {
     let round = |value: f64| value.round() as i64;
     let seconds = (milliseconds as f64).abs() / 1000.0;
     let (minutes, hours, days) = (seconds / 60.0, seconds / 3600.0, seconds / 86400.0);
-    // The days of a month on average, as moment counts them.
+    // Average length of a month, as moment computes it.
     let months = days * 4800.0 / 146_097.0;
     let years = months / 12.0;
     let zh = locale == Locale::Zh;

@@ -1,30 +1,32 @@
-//! What the values of a state mean (F-029): told by the context, or by the state's JSON Schema.
+//! Descriptions of state values (F-029), given in the context or in the state's JSON Schema.
 
 use serde_json::Value;
 
-/// The keyword of a schema that marks a pair of a value and its description, `[value, "what it means"]`. Pairs are never guessed.
+/// Schema keyword that marks a pair of a value and its description, `[value, "what it means"]`. Unmarked
+/// arrays are never treated as pairs.
 pub const PAIR: &str = "x-value-with-description";
 
-/// Most local references followed from one place of a schema.
+/// Most local references followed from one place in a schema.
 const REFERENCES: usize = 16;
 
-/// Deepest place that is looked at.
+/// Deepest nesting that is searched.
 const DEPTH: usize = 128;
 
-/// The description of a path among those that were told: nested maps, or keys written as a whole path, such as `mood.value`.
+/// Looks up the description of a path, either in nested maps or under a key that is the whole path, such as
+/// `mood.value`.
 pub(super) fn told(all: &Value, path: &[String]) -> Option<String> {
     let nested = path.iter().try_fold(all, |value, key| step(value, key));
     let text = |value: &Value| value.as_str().map(str::to_owned);
     nested.and_then(text).or_else(|| all.get(path.join(".")).and_then(text))
 }
 
-/// The description of a path in a schema.
+/// Looks up the description of a path in a schema.
 pub(super) fn of_schema(schema: &Value, path: &[String]) -> Option<String> {
     let place = path.iter().try_fold(resolved(schema, schema)?, |place, key| below(schema, place, key))?;
     place.get("description")?.as_str().map(str::to_owned)
 }
 
-/// The state with the bare values of marked pairs, and the descriptions in them.
+/// Splits marked pairs into the state with bare values and the map of descriptions.
 pub(super) fn bare(state: Value, schema: &Value) -> (Value, Value) {
     match resolved(schema, schema) {
         Some(place) => split(schema, place, state, DEPTH),
@@ -82,7 +84,7 @@ fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     }
 }
 
-/// The schema of a field or an element.
+/// Returns the schema of a field or an element.
 fn below<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value> {
     let index = key.parse::<usize>().ok();
     let listed = place.get("properties").and_then(|fields| fields.get(key));
@@ -93,11 +95,11 @@ fn below<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value
     resolved(schema, place)
 }
 
-/// A schema behind its local references.
+/// Follows the local references of a schema.
 fn resolved<'s>(schema: &'s Value, mut place: &'s Value) -> Option<&'s Value> {
     for _ in 0..REFERENCES {
         let Some(reference) = place.get("$ref").and_then(Value::as_str) else { return Some(place) };
-        // A description beside a reference is that of this place.
+        // A description beside a reference belongs to this place.
         if place.get("description").is_some() {
             return Some(place);
         }

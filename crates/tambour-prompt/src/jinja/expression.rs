@@ -1,4 +1,4 @@
-//! Expressions over a map of variables, for conditions of scripts.
+//! Expressions over a map of variables, used for conditions of scripts.
 
 use minijinja::value::Serde;
 use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
@@ -9,13 +9,13 @@ use super::typed::{self, Mismatch};
 use super::{builtins, flat, operators, source, text};
 use tambour::error::{Error, Location, Result};
 
-/// Bytes of an expression.
+/// Longest expression, in bytes.
 const LENGTH: usize = 4 << 10;
 
-/// Tokens of an expression.
+/// Most tokens of an expression.
 const TOKENS: usize = 500;
 
-/// Steps of an expression.
+/// Most steps of an evaluation.
 const FUEL: u64 = 10_000;
 
 fn environment() -> Environment<'static> {
@@ -29,8 +29,8 @@ fn environment() -> Environment<'static> {
     env
 }
 
-/// The value of an expression, such as `年龄 >= 18 and 城市 in ['北京', '上海']`; `null` for one that comes to nothing. It reads
-/// the variables and changes nothing.
+/// Evaluates an expression, such as `年龄 >= 18 and 城市 in ['北京', '上海']`; `none` gives `null`. The variables are
+/// read only.
 ///
 /// ```
 /// use serde_json::json;
@@ -42,19 +42,19 @@ fn environment() -> Environment<'static> {
 /// ```
 ///
 /// # Errors
-/// It is no expression, works on values that it cannot, uses a variable that is not there (code `variable_undefined`), or takes
-/// too many steps; with the place.
+/// Fails when the text is not an expression, applies an operator to unsuitable values, reads a missing
+/// variable (code `variable_undefined`) or takes too many steps. The error has the position.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
     come(expression, variables, false).map_err(|broken| broken.error)
 }
 
-/// Why an expression comes to nothing.
+/// Failed evaluation of an expression.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Broken {
-    /// In words, with the place.
+    /// The error in words, with the position.
     pub error: Error,
-    /// The values of different types that it compares, if it was that.
+    /// The values of different types that were compared, if that was the cause.
     pub mismatch: Option<Mismatch>,
 }
 
@@ -64,13 +64,13 @@ impl From<Error> for Broken {
     }
 }
 
-/// The value of an expression; `typed` where only values of one type are compared.
+/// Evaluates an expression; with `typed`, only values of the same type can be compared.
 fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::result::Result<Value, Broken> {
     if expression.len() > LENGTH {
         let error = Error::invalid(format!("an expression has at most {LENGTH} bytes"));
         return Err(error.coded("limit_exceeded").into());
     }
-    // Longer chains would nest too deeply in the engine.
+    // A longer chain of operators would nest too deeply in the engine.
     if source::tokens(expression, 0..expression.len()).len() > TOKENS {
         let error = Error::invalid(format!("an expression has at most {TOKENS} parts"));
         return Err(error.coded("limit_exceeded").into());
@@ -81,13 +81,13 @@ fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::r
     }
     let rewritten = if typed { rewrite_comparing(expression) } else { rewrite_expression(expression) };
     let Some(rewritten) = rewritten else {
-        // The engine says what is wrong with it.
+        // The engine's own error explains the problem.
         env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
         let clipped = tambour::finding::clip(expression, 60);
         let error = Error::invalid(format!("`{clipped}` cannot be read as an expression"));
         return Err(error.coded("expression_invalid").into());
     };
-    // What it comes to is gone through and paid for before it is taken out.
+    // The filter traverses and charges the result before it is converted.
     let paid = format!("{BEFORE}{}){AFTER}", rewritten.text);
     let value = env
         .compile_expression(&paid)
@@ -107,15 +107,15 @@ fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::r
     })
 }
 
-/// What stands around a changed expression.
+/// Text placed before and after the rewritten expression.
 const BEFORE: &str = "(";
 const AFTER: &str = "|__flat";
 
-/// Whether a condition holds; `None` if it uses a variable that is not there. Empty texts, lists and maps, 0 and `null` are
-/// false.
+/// Evaluates a condition; returns `None` if it reads a missing variable. Empty texts, lists and maps, 0 and
+/// `null` are false.
 ///
 /// # Errors
-/// Those of [`evaluate`] but that for missing variables.
+/// Same as [`evaluate`], except for missing variables.
 pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Option<bool>> {
     match evaluate(expression, variables) {
         Ok(value) => Ok(Some(is_true(&value))),
@@ -124,11 +124,12 @@ pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Opt
     }
 }
 
-/// As [`condition`], but that only values of one type are compared, and a number with a text that is one as a whole
-/// ([`number`](super::number)). Whether something is equal to `none` may be asked of anything.
+/// Like [`condition`], but compares only values of the same type, or a number with a text that is a number as
+/// a whole ([`number`](super::number)). Any value can be compared with `none` for equality.
 ///
 /// # Errors
-/// Those of [`evaluate`] but that for missing variables, and values of different types that are compared.
+/// Same as [`evaluate`], except for missing variables; also fails when values of different types are
+/// compared.
 pub fn holds(expression: &str, variables: &Map<String, Value>) -> std::result::Result<Option<bool>, Broken> {
     match come(expression, variables, true) {
         Ok(value) => Ok(Some(is_true(&value))),
@@ -148,10 +149,10 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// Names of the variables that an expression reads, sorted.
+/// Returns the names of the variables that an expression reads, sorted.
 ///
 /// # Errors
-/// It is no expression.
+/// The text is not an expression.
 pub fn variables(expression: &str) -> Result<Vec<String>> {
     let env = environment();
     let compiled = env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;

@@ -1,4 +1,4 @@
-//! Errors of the engine, as those of the template (F-025).
+//! Converts engine errors to template errors (F-025).
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use super::{Compiled, functions};
 use tambour::error::{Error, Location};
 use tambour::finding::clip;
 
-/// An error of the engine, led back to the template (F-025).
+/// Converts an engine error and maps its position back to the template (F-025).
 pub(super) fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -> Error {
     use minijinja::ErrorKind;
-    // What went wrong inside of a macro or a filter is what matters.
+    // The innermost cause, inside a macro or filter, is the useful one.
     let (code, what) = match error.kind() {
         ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
         ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
@@ -43,7 +43,7 @@ pub(super) fn fault(name: &str, compiled: &Compiled, error: &minijinja::Error) -
     named(name, Error::malformed(message, Some(place)).coded(code))
 }
 
-/// The engine's message without the names that only our changes of the source put in.
+/// Removes names that exist only in the rewritten source from an engine message.
 fn clean_message(message: &str) -> Cow<'_, str> {
     match message.contains("__") {
         true => Cow::Owned(
@@ -57,7 +57,7 @@ fn clean_message(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// The error with template, line, column and the line in its message.
+/// Returns the error with template name, line, column and the quoted line in its message.
 pub(super) fn named(name: &str, error: Error) -> Error {
     let Some(place) = error.place().cloned() else { return error };
     let message = format!(

@@ -1,4 +1,5 @@
-//! The filters of a template (F-021), and the engine's own where they spell values as Python does.
+//! Filters of templates (F-021), including replacements of engine filters that would spell values as Python
+//! does.
 
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
@@ -10,7 +11,7 @@ use super::scope::Scope;
 use super::values::{Group, Messages, Moment, Nothing, is_missing, nothing};
 use tambour::yaml;
 
-/// Names of the filters that only we have.
+/// Names of the filters that only this library has.
 pub(super) const NAMES: &[&str] =
     &["time_format", "date_format", "utc_offset", "to_yaml", "format_examples", "filter_not_muted"];
 
@@ -89,7 +90,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_test("undefined", |value: &Value| is_missing(value));
 }
 
-/// What stands between `{{` and `}}`, before it is printed: a missing value is noted with its place.
+/// Filter around the content of `{{ }}` before it is printed: reports a missing value with its place.
 fn out(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value, Error> {
     if value.is_undefined() {
         if state.undefined_behavior() == minijinja::UndefinedBehavior::Strict {
@@ -108,7 +109,7 @@ fn formatted(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Valu
         return Ok(nothing());
     }
     let locale = scope.context.locale;
-    // Each letter of a pattern may become the name of a month.
+    // Upper bound: each letter of a pattern may expand to the name of a month.
     allocate(state, (pattern.len() as u64).saturating_mul(40))?;
     if let Some(moment) = value.downcast_object_ref::<Moment>() {
         return Ok(Value::from(dates::format(&moment.0, pattern, locale)));
@@ -148,7 +149,8 @@ fn utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Va
     }
 }
 
-/// Text as it is, all else as YAML without a line break at the end; `indent` is for the lines after the first.
+/// Returns text unchanged and other values as YAML without a final line break; `indent` applies from the
+/// second line on.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn to_yaml(
     state: &State<'_, '_>,
@@ -169,7 +171,7 @@ fn to_yaml(
     }
     let weight = budget::weigh(state, value)?;
     let json = budget::json(state, value)?;
-    // Two blanks for each level, and a line may be broken at each of its characters.
+    // Two spaces per level, and a line may break at every character.
     allocate(state, weight.indented(4).saturating_mul(2))?;
     let indent = " ".repeat(indent.unwrap_or(0).min(1000));
     let text = yaml::print(&json);
@@ -181,8 +183,8 @@ fn to_yaml(
     Ok(Value::from(text.trim_end_matches('\n').replace('\n', &format!("\n{indent}"))))
 }
 
-/// Example dialogues: blocks are divided by `<START>`, in any case; each begins with it in a line of its own, or with the
-/// `example_separator` of the config, and blank lines around it go.
+/// Formats example dialogues: blocks are separated by `<START>` in any case. Each block gets a first line
+/// with `<START>`, or with the `example_separator` of the config, and surrounding blank lines are removed.
 fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     const START: &str = "<start>";
     let scope = Scope::of(state)?;
@@ -215,7 +217,7 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
     match value.downcast_object_ref::<Group>() {
         Some(group) => {
             let members: Vec<Value> = group.members.iter().filter(|member| heard(member)).cloned().collect();
-            // A group in which nobody may speak is still a group.
+            // A group with only muted members is still a group.
             let alone = if group.members.is_empty() { group.alone.clone() } else { String::new() };
             Ok(Value::from_object(Group { members, alone }))
         }
@@ -223,7 +225,7 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
     }
 }
 
-/// `select` and `reject`, which take `('role', 'user')` for an attribute that is equal.
+/// Implements `select` and `reject`, which also accept `('role', 'user')` for an attribute with that value.
 fn choose(
     state: &mut State<'_, '_>,
     args: &[Value],
@@ -242,7 +244,7 @@ fn choose(
     of_messages(args.first(), result)
 }
 
-/// What was chosen among messages are messages.
+/// Wraps the result as messages if the input was a list of messages.
 fn of_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
     let messages = from.is_some_and(|value| {
         value.downcast_object_ref::<Messages>().is_some() || value.downcast_object_ref::<Nothing>().is_some()
@@ -253,7 +255,7 @@ fn of_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
     Ok(Value::from_object(Messages(result.try_iter()?.collect())))
 }
 
-/// Joins items as they print.
+/// Joins items in printed form.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn join(
     state: &State<'_, '_>,
@@ -282,7 +284,7 @@ fn join(
             None => item,
         };
         let item = budget::text(state, &item)?;
-        // Text grows by doubling.
+        // A growing text doubles its capacity.
         let length = (item.len() + separator.len()) as u64;
         allocated += length;
         if allocated > 256 {

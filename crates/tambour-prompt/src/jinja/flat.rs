@@ -1,7 +1,7 @@
-//! What a template may keep: values of bounded depth, without anything lazy in them.
+//! Values that a template may keep: of bounded depth and without anything lazy in them.
 //!
-//! A loop that puts a value into a list and the list into the value, or a filter over what the last turn of the loop filtered,
-//! nests as deep as there are steps; giving such a value up, or going through it, would overflow the stack.
+//! A loop that puts a value into a list and the list into the value, or that filters the result of its
+//! previous round, nests one level per step; dropping or traversing such a value would overflow the stack.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
@@ -11,13 +11,13 @@ use super::scope::Scope;
 use super::text::check_key;
 use super::{operators, values};
 
-/// Levels of a value that is set.
+/// Deepest nesting of a value that is set.
 const DEPTH: usize = 64;
 
-/// The value as it may be set.
+/// Returns the value in the form in which it may be set.
 ///
 /// # Errors
-/// It is nested too deeply, or has more parts than the budget has left.
+/// The value is nested too deeply, or has more parts than the budget allows.
 pub(super) fn flat(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     match value.as_str() {
         Some(text) => allocate(state, text.len() as u64)?,
@@ -27,10 +27,10 @@ pub(super) fn flat(state: &State<'_, '_>, value: Value) -> Result<Value, Error> 
     Ok(value)
 }
 
-/// As [`flat`], of a value that is taken apart into several names.
+/// Like [`flat`], for a value that is unpacked into several names.
 ///
 /// # Errors
-/// As [`flat`], or there are far too many items for that.
+/// Same as [`flat`]; also fails if there are far too many items to unpack.
 pub(super) fn flat_row(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     operators::row(&value)?;
     flat(state, value)
@@ -49,7 +49,7 @@ fn level(state: &State<'_, '_>, scope: Option<&Scope>, value: Value, depth: usiz
         let message = format!("a value that is set has at most {DEPTH} levels");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     };
-    // A namespace is changed in place, so it is looked through and left as it is.
+    // A namespace is changed in place, so its fields are checked but it is returned as it is.
     let namespace = value.as_object().is_some_and(|object| object.type_name().ends_with("Namespace"));
     if value.kind() == ValueKind::Map {
         let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! The functions of a template (F-021, F-036), and those that migrated macros call.
+//! Functions of templates (F-021, F-036), and those that migrated macros call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::scope::Scope;
 use super::values::{Moment, is_missing};
 use super::{chance, dates, flat, keyed, marks, tavern};
 
-/// A function that knows where it is called.
+/// A template function together with the place of its call.
 #[derive(Clone, Copy)]
 pub(super) struct Function {
     name: &'static str,
@@ -23,16 +23,16 @@ type Run = fn(&mut Call<'_, '_, '_>) -> Result<Value, Error>;
 
 /// One call of a function.
 pub(super) struct Call<'a, 't, 'e> {
-    /// The state of the engine, which pays.
+    /// State of the engine, to which the cost is charged.
     pub(super) state: &'a State<'t, 'e>,
     pub(super) scope: Arc<Scope>,
     pub(super) name: &'static str,
     pub(super) args: &'a [Value],
-    /// The place in the template.
+    /// Byte offset of the call in the template.
     pub(super) site: Option<usize>,
 }
 
-/// All functions that know their place.
+/// All functions that depend on the place of their call.
 static FUNCTIONS: &[Function] = &[
     function("random", random),
     function("pick", pick),
@@ -69,7 +69,7 @@ static FUNCTIONS: &[Function] = &[
     function("st_banned", tavern::banned),
     function("st_greeting", tavern::greeting),
     function("st_original", |call| Ok(call.scope.original())),
-    // Its arguments have done what they do.
+    // Its arguments are evaluated for their side effects only.
     function("st_comment", |_| Ok(Value::from(""))),
     function("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
     function("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
@@ -85,7 +85,7 @@ static FUNCTIONS: &[Function] = &[
     function("__keep", |call| {
         for at in (0..call.args.len()).step_by(2) {
             let value = call.value(at + 1);
-            // What a block caught.
+            // The captured output of a block.
             if let Some(text) = value.as_str() {
                 allocate(call.state, text.len() as u64)?;
             }
@@ -99,17 +99,18 @@ const fn function(name: &'static str, run: Run) -> Function {
     Function { name, run, site: None }
 }
 
-/// Names of the functions of a template; those with `st_` are called by migrated macros.
+/// Returns the names of the functions of a template; those with `st_` are called by migrated macros.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
-/// Whether calls of this function are told their place.
+/// Returns true if calls of this function receive their place.
 pub(super) fn is_placed(name: &str) -> bool {
     !name.starts_with("__") && FUNCTIONS.iter().any(|function| function.name == name)
 }
 
-/// What stands before the name of a function in a changed source: no variable has such a name, whatever is set.
+/// Prefix of function names in a rewritten source. No variable has such a name, so templates cannot shadow
+/// them.
 pub(super) const OURS: &str = "__f_";
 
 pub(super) fn register(env: &mut Environment<'_>) {
@@ -151,17 +152,17 @@ impl Object for Function {
 }
 
 impl Call<'_, '_, '_> {
-    /// An argument, undefined if there are fewer.
+    /// Returns an argument; undefined if there are fewer.
     pub(super) fn value(&self, at: usize) -> Value {
         self.args.get(at).cloned().unwrap_or_default()
     }
 
-    /// An argument as text.
+    /// Returns an argument as text.
     pub(super) fn text(&self, at: usize) -> Result<String, Error> {
         match self.args.get(at) {
             Some(value) => {
                 let text = budget::text(self.state, value)?;
-                // It is copied, and looked through.
+                // The text is copied and searched.
                 allocate(self.state, text.len() as u64)?;
                 Ok(text.into_owned())
             }
@@ -175,7 +176,7 @@ impl Call<'_, '_, '_> {
         self.scope.warn(code, message, self.site);
     }
 
-    /// The items to choose from: those of a list, or the arguments.
+    /// Returns the items to choose from: those of a single list, or the arguments.
     fn choices(&self) -> Result<Vec<Value>, Error> {
         match self.args {
             [one] if one.as_str().is_none() && !is_missing(one) && one.try_iter().is_ok() => {
@@ -237,7 +238,7 @@ fn time_diff(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     Ok(Value::from(dates::humanise(span, call.scope.context.locale)))
 }
 
-/// The entries of an outlet, joined by line breaks (F-035).
+/// Returns the entries of an outlet, joined by line breaks (F-035).
 fn outlet(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let name = call.text(0)?;
     let scope = Arc::clone(&call.scope);
@@ -272,12 +273,13 @@ fn set_global(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
 fn time(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = if call.args.is_empty() { "LT".to_owned() } else { call.text(0)? };
     let Some(now) = &call.scope.context.now else { return Ok(Value::from("")) };
-    // Each letter of a pattern may become the name of a month.
+    // Upper bound: each letter of a pattern may expand to the name of a month.
     allocate(call.state, (pattern.len() as u64).saturating_mul(40))?;
     Ok(Value::from(dates::format(now, &pattern, call.scope.context.locale)))
 }
 
-/// `format("{} and {name}", x, name=y)`: `{{` and `}}` are single braces; what has no value stays.
+/// Implements `format("{} and {name}", x, name=y)`: `{{` and `}}` are single braces; fields without a value
+/// are left.
 fn format(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = call.text(0)?;
     let mut args = &call.args[1..];

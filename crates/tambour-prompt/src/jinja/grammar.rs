@@ -1,8 +1,10 @@
-//! The expressions of a template, read as the engine reads them, and the edits that make each of their operators a filter of
-//! ours: what the engine does by itself it does unpaid, a filter charges first.
+//! Parser of template expressions, following the engine's own grammar. It produces the edits that replace
+//! each operator by a filter of ours: the engine does not charge for operators, a filter charges before it
+//! runs.
 //!
-//! Filters bind closer than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator stays where one of its
-//! literal operands bounds what it costs. What this grammar does not read is not rendered.
+//! Filters bind more tightly than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator
+//! is left in place if a literal operand bounds its cost. A template that this parser cannot read is not
+//! rendered.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,10 +13,11 @@ use std::ops::Range;
 use super::functions;
 use super::source::{Token, TokenKind};
 
-/// Expressions within expressions, as many as the engine reads.
+/// Deepest nesting of expressions, the same as in the engine.
 const DEPTH: usize = 150;
 
-/// Operators of the engine and the filters that stand for them; none where what it does is always short.
+/// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
+/// time.
 pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("==", Some("__eq")),
     ("!=", Some("__ne")),
@@ -45,48 +48,49 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     (".", None),
 ];
 
-/// The filter that stands for an operator.
+/// Returns the filter that replaces an operator.
 fn filter(sign: &str) -> &'static str {
     OPERATORS.iter().find(|(known, _)| *known == sign).and_then(|(_, filter)| *filter).unwrap_or("__none")
 }
 
-/// A change of the source: `text` in the place of `at..end`.
+/// An edit of the source: replaces the bytes `at..end` by `text`.
 #[derive(Debug)]
 pub(super) struct Edit {
     pub(super) at: usize,
     pub(super) end: usize,
     pub(super) text: Cow<'static, str>,
-    /// The place in the source that an error in it is of.
+    /// Offset in the source that errors in the new text refer to.
     pub(super) origin: usize,
-    /// Order among those of one place: what closes, what opens (the outer first), what replaces.
+    /// Order of edits at the same offset: closing ones, opening ones (outermost first), replacements.
     order: (u8, i64),
 }
 
-/// What a tag holds behind its first word.
+/// Grammar of a tag after its keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// One expression.
     Expression,
-    /// Expressions between commas.
+    /// Expressions separated by commas.
     Expressions,
-    /// One without `if`.
+    /// An expression without `if`.
     Condition,
-    /// `a, b in expression if expression recursive`
+    /// `a, b in expression if expression recursive`.
     Loop,
-    /// `a = expression, b = expression`
+    /// `a = expression, b = expression`.
     Assignments,
-    /// `name(a, b=expression)`
+    /// `name(a, b=expression)`.
     Macro,
-    /// `(a) expression`
+    /// `(a) expression`.
     Call,
-    /// `name(expression) | name`
+    /// `name(expression) | name`.
     Filters,
     /// Nothing.
     Empty,
 }
 
-/// The edits of the code in `tokens`, in order; `None` if it cannot be read. Macros of the template's own go before functions of
-/// ours; without a list of them there are no such functions.
+/// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. Macros defined in the
+/// template take precedence over our functions of the same name; without `macros`, our functions are not
+/// available.
 pub(super) fn edits(
     source: &str,
     tokens: &[Token],
@@ -97,10 +101,11 @@ pub(super) fn edits(
     read(reader, form).map(|(edits, _)| edits)
 }
 
-/// Two operands of a comparison, as ranges of the source, with the sign between them.
+/// Operands of a comparison, as byte ranges of the source, with the operator between them.
 pub(super) type Compared = (Range<usize>, &'static str, Range<usize>);
 
-/// The edits of one expression, in which comparisons are filters of ours whatever their operands are; and the comparisons.
+/// Returns the edits of one expression in which every comparison becomes a filter, and the list of
+/// comparisons.
 pub(super) fn comparing(source: &str, tokens: &[Token]) -> Option<(Vec<Edit>, Vec<Compared>)> {
     let compared = Some(Vec::new());
     let reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros: None, compared };
@@ -141,24 +146,24 @@ fn read(mut reader: Reader<'_>, form: Form) -> Option<(Vec<Edit>, Vec<Compared>)
     Some((edits, reader.compared.unwrap_or_default()))
 }
 
-/// What is known of an expression before it is evaluated.
+/// Static knowledge about the value of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Number,
-    /// A text, `true`, `none`.
+    /// A text, `true` or `none`.
     Scalar,
-    /// A list of such.
+    /// A list of numbers and scalars.
     Scalars,
     Nothing,
 }
 
-/// A part of an expression that was read.
+/// A parsed part of an expression.
 #[derive(Clone, Copy)]
 struct Part {
     start: usize,
     end: usize,
     known: Known,
-    /// Whether a filter behind it is one of all of it.
+    /// True if a filter appended to the part applies to all of it.
     tight: bool,
 }
 
@@ -175,7 +180,7 @@ struct Reader<'s> {
     edits: Vec<Edit>,
     depth: usize,
     macros: Option<&'s HashSet<&'s str>>,
-    /// Comparisons so far, where they are all to be filters.
+    /// Comparisons found so far, if all of them are to become filters.
     compared: Option<Vec<Compared>>,
 }
 
@@ -184,7 +189,7 @@ impl<'s> Reader<'s> {
         self.tokens.get(self.at)
     }
 
-    /// The next token; empty at the end.
+    /// Returns the text of the next token; empty at the end.
     fn word(&self) -> &'s str {
         self.word_at(self.at)
     }
@@ -213,7 +218,7 @@ impl<'s> Reader<'s> {
         self.token().map_or(self.source.len(), |token| token.range.start)
     }
 
-    /// Where the last token that was read ends.
+    /// Returns the end of the last token that was read.
     fn end(&self) -> usize {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
     }
@@ -232,13 +237,13 @@ impl<'s> Reader<'s> {
         self.edits.push(Edit { at, end: at, text: text.into(), origin: at, order });
     }
 
-    /// Puts `text` in the place of an operator whose first operand begins at `origin`.
+    /// Replaces an operator whose first operand begins at `origin`.
     fn replace(&mut self, at: usize, end: usize, text: impl Into<Cow<'static, str>>, origin: usize) {
         let order = (2, self.edits.len() as i64);
         self.edits.push(Edit { at, end, text: text.into(), origin, order });
     }
 
-    /// Brackets around a part behind which a filter is put, if it needs them.
+    /// Adds parentheses around a part if a filter appended to it would not apply to all of it.
     fn tighten(&mut self, part: Part) {
         if !part.tight {
             self.open(part.start, "(");
@@ -246,7 +251,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Puts a filter without arguments behind a part.
+    /// Appends a filter without arguments to a part.
     fn filtered(&mut self, part: Part, sign: &str) {
         self.tighten(part);
         self.close(part.end, format!("|{}", filter(sign)));
@@ -308,7 +313,7 @@ impl<'s> Reader<'s> {
 
     fn comparison(&mut self) -> Option<Part> {
         let first = self.sum()?;
-        // Signs with their places, and what stands on their right.
+        // Operators with their offsets and right operands.
         let mut signs: Vec<(&'static str, usize, usize, Part)> = Vec::new();
         loop {
             let at = self.start();
@@ -371,18 +376,18 @@ impl<'s> Reader<'s> {
         Some(self.part(first.start, Known::Nothing, true))
     }
 
-    /// `+` and `-`.
+    /// Parses `+` and `-`.
     fn sum(&mut self) -> Option<Part> {
         self.chain(Reader::concatenation, &["+", "-"], "+")
     }
 
-    /// `*`, `/`, `//` and `%`.
+    /// Parses `*`, `/`, `//` and `%`.
     fn product(&mut self) -> Option<Part> {
         self.chain(Reader::power, &["*", "/", "//", "%"], "*")
     }
 
-    /// Operators of one rank. One that makes something long, `grows`, has two numbers as operands or is a filter, and with it
-    /// all of its rank.
+    /// Parses operators of one precedence. The operator `grows` can make something long: unless its operands
+    /// are known to be numbers, it becomes a filter, and with it all operators of the chain.
     fn chain(
         &mut self,
         operand: fn(&mut Self) -> Option<Part>,
@@ -398,7 +403,7 @@ impl<'s> Reader<'s> {
             self.at += 1;
             let end = self.end();
             let right = operand(self)?;
-            // A number and anything else: one is added in no time, and only numbers can be added to it.
+            // A sum with a number is cheap: only numbers can be added to it.
             let number = |known| known == Known::Number;
             let short = if grows == "+" {
                 number(left) || number(right.known)
@@ -423,7 +428,7 @@ impl<'s> Reader<'s> {
         Some(self.part(first.start, Known::Nothing, true))
     }
 
-    /// `~`: all that are joined are arguments of one filter.
+    /// Parses `~`: all joined operands become arguments of one filter.
     fn concatenation(&mut self) -> Option<Part> {
         let first = self.product()?;
         let mut joined = false;
@@ -445,7 +450,7 @@ impl<'s> Reader<'s> {
         Some(self.part(first.start, Known::Nothing, true))
     }
 
-    /// `**`, of numbers alone.
+    /// Parses `**`, which takes only numbers.
     fn power(&mut self) -> Option<Part> {
         let mut part = self.unary()?;
         while self.eat("**") {
@@ -503,13 +508,13 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Puts the filter that pays for the look at an item behind the container that begins at `start`.
+    /// Appends the filter that charges for item access to the container that begins at `start`.
     fn indexed(&mut self, start: usize, end: usize) {
         self.open(start, "(");
         self.close(end, format!("|{})", filter("[.]")));
     }
 
-    /// `[key]`, or `[start:stop:step]` of what begins at `start`.
+    /// Parses `[key]` or `[start:stop:step]` of the value that begins at `start`.
     fn subscript(&mut self, start: usize) -> Option<()> {
         let bracket = self.start();
         self.expect("[")?;
@@ -544,7 +549,7 @@ impl<'s> Reader<'s> {
         Some(())
     }
 
-    /// Filters and tests behind an operand.
+    /// Parses filters and tests after an operand.
     fn filters(&mut self, mut part: Part) -> Option<Part> {
         loop {
             if self.eat("|") {
@@ -649,17 +654,17 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A function of ours learns where it is called.
+    /// Adds the call site to a call of one of our functions.
     fn function(&mut self, token: &Token, name: &str) {
         let Some(macros) = self.macros else { return };
-        // A macro of the template's own goes before ours; a variable of that name does not.
+        // A macro of the template takes precedence over our function; a variable of the same name does not.
         if self.word() == "(" && functions::is_placed(name) && !macros.contains(name) {
             self.open(token.range.start, functions::OURS);
             self.close(token.range.end, format!(".at({})", token.range.start));
         }
     }
 
-    /// An expression in brackets, or a tuple.
+    /// Parses a parenthesized expression or a tuple.
     fn bracket(&mut self) -> Option<Known> {
         if self.eat(")") {
             return Some(Known::Nothing);
@@ -704,7 +709,7 @@ impl<'s> Reader<'s> {
         Some(Known::Nothing)
     }
 
-    /// Names that are set, in brackets and between commas; whether there are several.
+    /// Parses assignment targets, in parentheses and separated by commas; returns whether there are several.
     fn targets(&mut self, depth: usize) -> Option<bool> {
         let (mut count, mut several) = (0, false);
         while !matches!(self.word(), ")" | "in" | "") {
@@ -770,7 +775,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Whether the engine reads these characters as one number too.
+/// Returns true if the engine reads the whole word as one number.
 fn is_number(word: &str) -> bool {
     let is = |c: u8| c.is_ascii_digit() || c == b'_';
     let bytes = word.as_bytes();

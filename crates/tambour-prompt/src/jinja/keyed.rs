@@ -1,4 +1,5 @@
-//! What migrated macros call for a key of a variable that is a list or an object, or the JSON text of one.
+//! Functions that migrated macros call for a key of a variable that holds a list, an object or the JSON text
+//! of one.
 
 use minijinja::Error;
 use minijinja::value::Value;
@@ -9,7 +10,7 @@ use super::functions::Call;
 use super::tavern::{Done, empty, global, normal, number, set_variable, variable};
 use crate::print;
 
-/// A value at a key of a variable that is a list or an object, made if there is none.
+/// Sets a value at a key of a list or object variable, creating the variable if there is none.
 pub(super) fn set_key(call: &mut Call<'_, '_, '_>) -> Done {
     let (name, key, text) = (call.text(0)?, call.text(1)?, call.text(2)?);
     match with_key(call, variable(call, &name)?, &key, text)? {
@@ -48,7 +49,8 @@ fn no_keys(call: &Call<'_, '_, '_>, name: &str) {
     );
 }
 
-/// The value at a key of a list or an object, as SillyTavern finds it: what is neither is the value itself.
+/// Returns the value at a key of a list or object, as SillyTavern finds it; any other value is returned as it
+/// is.
 fn keyed(call: &Call<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Value, Error> {
     let Some(value) = value else { return Ok(empty()) };
     let read = match &value {
@@ -64,7 +66,7 @@ fn keyed(call: &Call<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Valu
     let found = match read {
         Some(Json::Array(items)) => index(key).and_then(|at| items.get(at).cloned()),
         Some(Json::Object(fields)) => fields.get(&*place(key)).cloned(),
-        // `null` has no keys, and a word none of its own.
+        // `null` has no keys, and text that is not JSON is returned as it is.
         None | Some(Json::Null) => return Ok(normal(&value)),
         Some(Json::String(text)) => {
             index(key).and_then(|at| text.chars().nth(at)).map(|c| c.to_string().into())
@@ -78,18 +80,18 @@ fn keyed(call: &Call<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Valu
     })
 }
 
-/// A key that is a number, as a place in a list.
+/// Parses a numeric key as a list index.
 fn index(key: &str) -> Option<usize> {
     let number = number(key)?;
     (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize)
 }
 
-/// A key of an object: a number as JavaScript writes it.
+/// Returns an object key; numbers are spelled as in JavaScript.
 fn place(key: &str) -> std::borrow::Cow<'_, str> {
     number(key).map_or(key.into(), |number| print::float(number).into())
 }
 
-/// The list or object with a text at a key; nothing if the value is neither.
+/// Returns the list or object with `text` at a key; `None` if the value is neither.
 fn with_key(
     call: &Call<'_, '_, '_>,
     value: Option<Json>,
@@ -119,7 +121,7 @@ fn with_key(
     };
     let whole = match whole {
         Json::Array(mut items) => {
-            // A list has no other keys; what is far behind its end would fill it with nothing.
+            // Non-numeric keys of a list are ignored; an index far past the end would fill it with nulls.
             if let Some(at) = index(key) {
                 allocate(
                     call.state,

@@ -1,42 +1,42 @@
-//! What can be decided only when a text is finished: which line breaks `{{trim}}` takes away (M-064), and in which column a value
-//! of several lines stands (M-091). Until then characters stand for it that Unicode keeps for the inside of programs; they are
-//! taken out of everything that comes from outside.
+//! Marks that are resolved only when a text is finished: the line breaks that `{{trim}}` removes (M-064) and
+//! the column of a multi-line value (M-091). The marks are Unicode noncharacters, which are reserved for use
+//! inside programs and are removed from all outside text.
 
-/// Takes itself away, and the line breaks that touch it.
+/// Removes itself and the adjacent line breaks.
 pub(super) const TRIM: char = '\u{FDD0}';
 
-/// Stops [`TRIM`] on its side.
+/// Stops [`TRIM`] from removing line breaks beyond it.
 pub(super) const BARRIER: char = '\u{FDD1}';
 
-/// Begins a value whose further lines stand in the column of this mark.
+/// Begins a value whose further lines are indented to the column of this mark.
 pub(super) const COLUMN: char = '\u{FDD2}';
 
 /// A line break in such a value.
 pub(super) const LINE: char = '\u{FDD3}';
 
-/// The bytes all of them begin with.
+/// The first bytes that all marks share.
 const LEAD: &[u8] = "\u{FDD0}".as_bytes().split_at(2).0;
 
 fn is_mark(c: char) -> bool {
     (TRIM..=LINE).contains(&c)
 }
 
-/// Whether `text` has a mark, or another character that begins alike.
+/// Returns true if `text` contains a mark.
 pub(super) fn any(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), LEAD).is_some_and(|at| text[at..].contains(is_mark))
 }
 
-/// `text` with the replacement character for each mark; of the same length.
+/// Replaces each mark by the replacement character, which has the same length in bytes.
 pub(super) fn without(text: &str) -> String {
     text.chars().map(|c| if is_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// `text` without its marks.
+/// Removes all marks from `text`.
 pub(super) fn taken_out(text: &str) -> String {
     text.chars().filter(|c| !is_mark(*c)).collect()
 }
 
-/// The text after its marks did what they stand for, unless it comes to more than `most` bytes. Linear.
+/// Resolves all marks. Returns `None` if the result has more than `most` bytes. Runs in linear time.
 pub(super) fn settle(text: String, most: usize) -> Option<String> {
     if !any(&text) {
         return Some(text);
@@ -64,7 +64,7 @@ pub(super) fn settle(text: String, most: usize) -> Option<String> {
                 out.push('\n');
                 out.extend(std::iter::repeat_n(' ', column));
             }
-            // Kept until the end, so that no trim gets past it.
+            // Left in until the end, so that no trim removes line breaks beyond it.
             barrier => out.push(barrier),
         }
     }
@@ -73,18 +73,18 @@ pub(super) fn settle(text: String, most: usize) -> Option<String> {
     Some(out)
 }
 
-/// Where the lines of a growing text begin; each of its characters is counted once.
+/// Offsets of the lines of a growing text; each character is counted once.
 #[derive(Default)]
 struct Lines {
-    /// Bytes that were looked at, and characters in them that are no marks.
+    /// Bytes that were scanned, and the characters in them other than marks.
     bytes: usize,
     chars: usize,
-    /// The same, where each line after the first begins.
+    /// The same counts at the beginning of each line after the first.
     starts: Vec<(usize, usize)>,
 }
 
 impl Lines {
-    /// The column behind the end of `text`.
+    /// Returns the column at the end of `text`.
     fn column(&mut self, text: &str) -> usize {
         for (at, c) in text[self.bytes..].char_indices() {
             self.chars += usize::from(!is_mark(c));
@@ -96,9 +96,9 @@ impl Lines {
         self.chars - self.starts.last().map_or(0, |(_, chars)| *chars)
     }
 
-    /// Line breaks were taken away at the end, down to so many bytes.
+    /// Accounts for line breaks removed at the end, after which `bytes` bytes remain.
     fn cut(&mut self, bytes: usize) {
-        // Each of them is one byte and one character.
+        // Each line break is one byte and one character.
         let cut = self.bytes.saturating_sub(bytes);
         self.bytes -= cut;
         self.chars -= cut;

@@ -1,7 +1,7 @@
 //! The Jinja environment of prompts (F-020 to F-036): templates over a context, in a sandbox.
 //!
-//! An [`Engine`] compiles templates and keeps them; an [`Assembly`] renders the templates of one prompt in order, which share
-//! what they set, and tells what was noticed and what the prompt asks to be done.
+//! An [`Engine`] compiles and caches templates. An [`Assembly`] renders the templates of one prompt in order,
+//! which share the variables they set, and collects warnings and requested effects.
 //!
 //! ```
 //! use serde_json::json;
@@ -18,8 +18,9 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! Values are data: nothing in them is interpreted. Fields of cards (`char.description` and the like), `user.persona` and
-//! entries of outlets are texts with macros and are rendered when they are asked for.
+//! Values are data: nothing in them is interpreted. Card fields (`char.description` and the like),
+//! `user.persona` and outlet entries are exceptions: they are texts with macros and are rendered when a
+//! template reads them.
 
 mod assembly;
 mod budget;
@@ -72,34 +73,35 @@ use scope::{Frame, Scope};
 use tambour::error::{Error, Location, Result};
 use tambour::finding::clip;
 
-/// What happens when a template asks for what is not there (F-024).
+/// Handling of missing values in templates (F-024).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It is empty, and printing it is a warning.
+    /// A missing value is empty; printing it is a warning.
     #[default]
     Lenient,
-    /// It is an error.
+    /// A missing value is an error.
     Strict,
 }
 
-/// What a template may cost (F-024).
+/// Limits on the cost of templates (F-024).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JinjaLimits {
-    /// Bytes of a template.
+    /// Longest source of a template, in bytes.
     pub source: usize,
-    /// Bytes of what one template comes to.
+    /// Longest output of a template, in bytes.
     pub output: usize,
-    /// Steps of one template: an instruction is one, and so are a value that it goes through and 64 bytes that it reads or
-    /// makes.
+    /// Most steps of one template. One step is an instruction, a value that is traversed, or 64 bytes that
+    /// are read or produced.
     pub fuel: u64,
-    /// Steps of all templates of one prompt.
+    /// Most steps of all templates of one prompt.
     pub prompt_fuel: u64,
-    /// Bytes of all values that the templates of one prompt make, given up or not, and of what they come to.
+    /// Most bytes of all values that the templates of one prompt create, including dropped ones, and of their
+    /// output.
     pub memory: usize,
-    /// Nesting of statements, expressions and macros.
+    /// Deepest nesting of statements, expressions and macros.
     pub recursion: usize,
-    /// Compiled templates that are kept.
+    /// Most compiled templates in the cache.
     pub templates: usize,
 }
 
@@ -117,7 +119,7 @@ impl Default for JinjaLimits {
     }
 }
 
-/// Compiles templates and keeps them; cheap to clone.
+/// Compiles and caches templates. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -129,7 +131,7 @@ struct Inner {
     misses: AtomicU64,
 }
 
-/// Templates by their source. The environment holds them compiled, under their hash.
+/// Cached templates by source. The environment holds the compiled code under the hash of the source.
 struct Cache {
     env: Arc<Environment<'static>>,
     sources: Arc<Mutex<HashMap<String, String>>>,
@@ -152,49 +154,50 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine with the usual limits.
+    /// Creates an engine with the default limits.
     #[must_use]
     pub fn new(mode: Mode) -> Engine {
         Engine::with_limits(mode, JinjaLimits::default())
     }
 
-    /// An engine with other limits.
+    /// Creates an engine with these limits.
     #[must_use]
     pub fn with_limits(mode: Mode, limits: JinjaLimits) -> Engine {
         let cache = Mutex::new(Cache::new(mode, &limits));
         Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
     }
 
-    /// Handling of variables that are not there.
+    /// Handling of missing values.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.0.mode
     }
 
-    /// What templates may cost.
+    /// Limits on the cost of templates.
     #[must_use]
     pub fn limits(&self) -> &JinjaLimits {
         &self.0.limits
     }
 
-    /// How often a template was found compiled, and how often it was not (F-040).
+    /// Number of cache hits and misses (F-040).
     #[must_use]
     pub fn cache_counts(&self) -> (u64, u64) {
         (self.0.hits.load(Ordering::Relaxed), self.0.misses.load(Ordering::Relaxed))
     }
 
-    /// Whether `source` is a template, without rendering it. `name` is for the error.
+    /// Compiles `source` without rendering it. `name` appears in errors.
     ///
     /// # Errors
-    /// It is too long or does not compile; with template, line, column and the line (F-025).
+    /// The template is too long or does not compile. The error names template, line and column and quotes the
+    /// line (F-025).
     pub fn check(&self, name: &str, source: &str) -> Result<()> {
         self.compiled(name, source, None).map(|_| ())
     }
 
-    /// Names that a template reads and does not set itself, sorted: `user`, `state.hp`.
+    /// Returns the names that a template reads without setting them, sorted: `user`, `state.hp`.
     ///
     /// # Errors
-    /// As [`Engine::check`].
+    /// Same as [`Engine::check`].
     pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
         let compiled = self.compiled(name, source, None)?;
         let template = compiled.env.get_template(&compiled.key);
@@ -209,7 +212,7 @@ impl Engine {
         Ok(names)
     }
 
-    /// The migration of a text, kept as templates are.
+    /// Returns the migration of a text to Jinja, cached like templates.
     #[must_use]
     pub fn migrated(&self, source: &str) -> Arc<Migrated> {
         let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +220,7 @@ impl Engine {
             return Arc::clone(migrated);
         }
         let migrated = Arc::new(macros::migrate(source));
-        // Longer ones are no templates.
+        // Longer texts are refused as templates, so they are not cached.
         if source.len() <= self.0.limits.source {
             let mut cache = cache();
             if cache.migrated.len() >= self.0.limits.templates {
@@ -228,10 +231,11 @@ impl Engine {
         migrated
     }
 
-    /// Names that a template sets for those that follow it, in the order of their statements.
+    /// Returns the names that a template sets for later templates of the prompt, in the order of its
+    /// statements.
     ///
     /// # Errors
-    /// As [`Engine::check`].
+    /// Same as [`Engine::check`].
     pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
         Ok(self.compiled(name, source, None)?.rewritten.sets.clone())
     }
@@ -244,7 +248,8 @@ impl Engine {
             return Err(Error::invalid(message).coded("limit_exceeded"));
         }
         let source = rewrite::cleaned(source);
-        // Nothing is left half done when a thread ends. Others find their templates while this one is compiled.
+        // The lock never guards a half-done change, so poison is ignored. It is released while a template
+        // compiles, so that other threads keep access to the cache.
         let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cache = lock();
         if let Some(compiled) = cache.templates.get(&*source) {
@@ -258,7 +263,7 @@ impl Engine {
         let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
         drop(cache);
         let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
-        // What is compiled is kept as long as the prompt is.
+        // Compiled code stays in memory as long as the prompt.
         let size = rewritten.parts as u64 * PART + 4 * source.len() as u64;
         if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten.parts as u64)) {
             let message =
@@ -287,7 +292,7 @@ impl Engine {
         Ok(compiled)
     }
 
-    /// Renders in a scope.
+    /// Renders a template in a scope.
     fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
         let compiled = self.compiled(name, source, Some(&scope.budget))?;
         let source = Arc::clone(&compiled.source);
@@ -324,13 +329,13 @@ impl Engine {
     }
 }
 
-/// Bytes that a tag or token takes when it is compiled.
+/// Bytes charged for each tag or token of a compiled template.
 const PART: u64 = 200;
 
-/// Names that the engine itself has.
+/// Names that the engine itself defines.
 const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
 
-/// Names of the filters of a template.
+/// Names of the filters available to templates.
 #[must_use]
 pub fn filter_names() -> Vec<&'static str> {
     let mut names: Vec<&str> =
@@ -340,12 +345,12 @@ pub fn filter_names() -> Vec<&'static str> {
     names
 }
 
-/// Names of the tests of a template.
+/// Names of the tests available to templates.
 pub fn test_names() -> impl Iterator<Item = &'static str> {
     builtins::TESTS.iter().copied()
 }
 
-/// Names of the functions of a template, those of the engine among them.
+/// Names of the functions available to templates, including those of the engine.
 pub fn function_names() -> impl Iterator<Item = &'static str> {
     functions::names().chain(builtins::FUNCTIONS.iter().copied())
 }
@@ -364,9 +369,10 @@ impl Cache {
     }
 }
 
-/// The engine's environment: its own functions and filters, ours, and nothing that reaches outside.
+/// Creates the sandboxed environment: the engine's functions and filters and ours, without access to anything
+/// outside.
 fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
-    // Empty, so that nothing is there that does not say what it costs.
+    // Starts empty, so that nothing exists without a stated cost.
     let mut env = Environment::empty();
     env.set_undefined_behavior(match mode {
         Mode::Lenient => UndefinedBehavior::Chainable,
@@ -375,7 +381,7 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_formatter(|out, state, value| {
         let text = budget::text(state, value)?;
-        // It may be caught instead of going out, and stays then.
+        // Output may be captured into a variable and then stays in memory.
         budget::allocate(state, text.len() as u64)?;
         out.write_str(&text)?;
         Ok(())
@@ -383,7 +389,7 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
     env.set_fuel(Some(limits.fuel));
     env.set_recursion_limit(limits.recursion);
     env.set_debug(true);
-    // A template that ends its last line keeps its line break.
+    // Keeps the line break at the end of a template.
     let mut syntax = SyntaxConfig::builder();
     if let Ok(syntax) = syntax.keep_trailing_newline(true).build() {
         env.set_syntax(syntax);
@@ -395,12 +401,12 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
     env
 }
 
-/// Whether a text is a template, whatever it costs to render.
+/// Returns true if a text is a valid template, whatever it costs to render.
 pub(crate) fn compiles(source: &str) -> bool {
     syntax_fault(source).is_none()
 }
 
-/// The reason why a text is no template.
+/// Returns the reason why a text is not a valid template; `None` if it is valid.
 pub(crate) fn syntax_fault(source: &str) -> Option<String> {
     let mut env = Environment::empty();
     env.set_recursion_limit(JinjaLimits::default().recursion);
@@ -413,32 +419,32 @@ pub(crate) fn syntax_fault(source: &str) -> Option<String> {
     }
 }
 
-/// Whether a name is one of the context's own (F-020).
+/// Returns true if a name belongs to the context or the engine (F-020).
 pub(crate) fn is_context(name: &str) -> bool {
     scope::NAMES.contains(&name) || ENGINE.contains(&name)
 }
 
-/// Whether a name is that of a function.
+/// Returns true if a function has this name.
 pub(crate) fn is_function(name: &str) -> bool {
     functions::names().any(|known| known == name)
 }
 
-/// Whether a name is that of a filter.
+/// Returns true if a filter has this name.
 pub(crate) fn is_filter(name: &str) -> bool {
     filters::NAMES.contains(&name) || builtins::filter_names().contains(&name)
 }
 
-/// Whether a name is that of a test.
+/// Returns true if a test has this name.
 pub(crate) fn is_test(name: &str) -> bool {
     builtins::TESTS.contains(&name)
 }
 
-/// Output up to a limit.
+/// Output buffer with a limit.
 struct Output {
     bytes: Vec<u8>,
     most: usize,
     full: bool,
-    /// Bytes that are paid for.
+    /// Bytes that have been charged.
     paid: usize,
     budget: Budget,
 }
@@ -449,7 +455,7 @@ impl io::Write for Output {
             self.full = true;
             return Err(io::Error::other("the output is too long"));
         }
-        // Paid for in blocks, before it grows.
+        // Charged in blocks, before the buffer grows.
         while self.paid < self.bytes.len() + bytes.len() {
             let block = (self.bytes.len() + bytes.len() - self.paid).max(4 << 10);
             if !self.budget.allocate(block as u64) || !self.budget.is_left() {

@@ -1,4 +1,4 @@
-//! What the operators of an expression do (see `grammar`): as the engine does it, paid for before.
+//! Operators of expressions (see `grammar`), with the engine's semantics but charged before they run.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context
 
 use super::budget::{self, allocate, allocate_slots, charge, weigh};
 
-/// Items of a list that is taken apart into names.
+/// Most items of a list that is unpacked into names.
 const ROW: usize = 1_000;
 
 pub(super) fn register(env: &mut Environment<'_>) {
@@ -41,18 +41,18 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__rows", rows);
 }
 
-/// What the engine itself makes of two small operands.
+/// Evaluates an expression over two small operands in the engine itself.
 fn native(state: &State<'_, '_>, expression: &'static str, a: &Value, b: &Value) -> Result<Value, Error> {
     let compiled = state.env().compile_expression(expression)?;
     let result = compiled.eval(context! { a => a, b => b });
-    // The place is that of the template.
+    // The position must be that of the template, not of this expression.
     result.map_err(|error| match error.detail() {
         Some(detail) => Error::new(error.kind(), detail.to_owned()),
         None => Error::from(error.kind()),
     })
 }
 
-/// An operator of numbers; of anything else it is an error, which the engine words.
+/// Applies an operator that takes only numbers; for other operands the engine words the error.
 pub(super) fn numbers(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
     if let ("-", Some((a, b))) = (sign, whole(a, b))
         && let Some(difference) = a.checked_sub(b)
@@ -70,7 +70,7 @@ pub(super) fn numbers(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -
     }
 }
 
-/// Both as whole numbers, if they are.
+/// Returns both values as integers, if both are.
 fn whole(a: &Value, b: &Value) -> Option<(i64, i64)> {
     if !a.is_integer() || !b.is_integer() {
         return None;
@@ -78,7 +78,7 @@ fn whole(a: &Value, b: &Value) -> Option<(i64, i64)> {
     a.as_i64().zip(b.as_i64())
 }
 
-/// Both as doubles, if one of them is.
+/// Returns both values as floats, if both are numbers and one of them is not an integer.
 fn floats(a: &Value, b: &Value) -> Option<(f64, f64)> {
     if !a.is_number() || !b.is_number() || a.is_integer() && b.is_integer() {
         return None;
@@ -90,7 +90,7 @@ fn is_list(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
 }
 
-/// `a + b`.
+/// Evaluates `a + b`.
 pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(sum) = whole(a, b).and_then(|(a, b)| a.checked_add(b)) {
         return Ok(Value::from(sum));
@@ -115,18 +115,18 @@ pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, 
     native(state, "a + b", a, b)
 }
 
-/// A list, or a tuple.
+/// Creates a list or a tuple.
 fn list(items: Vec<Value>, tuple: bool) -> Value {
     if tuple { Value::from(minijinja::value::Tuple::from(items)) } else { Value::from(items) }
 }
 
-/// How many items a list has.
+/// Returns the number of items of a list.
 fn size(value: &Value) -> Result<usize, Error> {
     let unknown = || Error::new(ErrorKind::InvalidOperation, "the length of the list is not known");
     value.len().ok_or_else(unknown)
 }
 
-/// `a * b`: of numbers, or a text or list that is repeated.
+/// Evaluates `a * b`: a product of numbers, or a repeated text or list.
 fn mul(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(product) = whole(a, b).and_then(|(a, b)| a.checked_mul(b)) {
         return Ok(Value::from(product));
@@ -154,7 +154,7 @@ fn mul(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
     Ok(list(items, repeated.is_tuple()))
 }
 
-/// An undefined operand is an error where nothing undefined is allowed.
+/// Fails for an undefined operand in strict mode.
 pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
         return Err(Error::from(ErrorKind::UndefinedError));
@@ -162,7 +162,7 @@ pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(),
     Ok(())
 }
 
-/// Charges for the comparison of two values: as far as the shorter one goes.
+/// Charges for the comparison of two values: for texts, the length of the shorter one.
 pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<(), Error> {
     match (a.as_str(), b.as_str()) {
         (Some(a), Some(b)) => {
@@ -185,7 +185,7 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
     Ok(ordered(sign, a, b))
 }
 
-/// Tells whether two values stand in this relation.
+/// Returns true if `a` and `b` satisfy the comparison operator `sign`.
 pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
     match sign {
         "==" => a == b,
@@ -202,7 +202,8 @@ pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// `a < b <= c` and so on: signs and operands in turn, until one does not hold.
+/// Evaluates `a < b <= c` and so on: operators and operands alternate; stops at the first comparison that is
+/// false.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
@@ -221,7 +222,7 @@ fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool
     Ok(true)
 }
 
-/// Whether `container` has `value`.
+/// Returns true if `container` contains `value`.
 pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) -> Result<bool, Error> {
     assert_defined(state, container)?;
     assert_defined(state, value)?;
@@ -262,7 +263,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
     }
 }
 
-/// `a ~ b ~ c`, as they print.
+/// Evaluates `a ~ b ~ c`: joins the operands in printed form.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
     let mut texts = Vec::with_capacity(rest.len() + 1);
@@ -276,7 +277,7 @@ fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<Strin
     Ok(joined)
 }
 
-/// The container of `container[key]`, paid for: the engine counts through a text or an iterable.
+/// Charges for the container of `container[key]`: the engine scans a text or an iterable up to the item.
 fn container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
@@ -286,7 +287,7 @@ fn container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// `value[start:stop:step]`.
+/// Evaluates `value[start:stop:step]`.
 fn slice(
     state: &State<'_, '_>,
     value: &Value,
@@ -315,7 +316,7 @@ fn slice(
             allocate(state, part.len() as u64)?;
             return Ok(Value::from(part));
         }
-        // Four bytes each, and the text.
+        // Four bytes per `char`, and the text itself.
         allocate(state, (text.len() as u64).saturating_mul(6))?;
         let chars: Vec<char> = text.chars().collect();
         return Ok(Value::from(indexes(start, stop, step, length).map(|at| chars[at]).collect::<String>()));
@@ -340,7 +341,7 @@ fn slice(
     Ok(list(part, value.is_tuple()))
 }
 
-/// Where a slice with steps forward begins and ends.
+/// Returns first and end index of a slice with a positive step.
 fn bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize) {
     let place = |bound: i64| {
         let size = usize::try_from(bound.unsigned_abs()).unwrap_or(usize::MAX);
@@ -350,7 +351,7 @@ fn bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize
     (from, stop.map_or(length, place).max(from))
 }
 
-/// The indexes of a slice, as Python has them.
+/// Returns the indexes of a slice, with the semantics of Python.
 fn indexes(
     start: Option<i64>,
     stop: Option<i64>,
@@ -362,7 +363,7 @@ fn indexes(
         let (from, to) = bounds(start, stop, length);
         (from, (to - from).div_ceil(size))
     } else {
-        // From the end down to the one behind `stop`; -1 is before the first.
+        // A negative step runs from the end down to the index after `stop`; -1 is before the first item.
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let place = |bound: i64| {
             if bound < 0 { (length.saturating_add(bound)).max(-1) } else { bound.min(length - 1) }
@@ -377,13 +378,13 @@ fn indexes(
     })
 }
 
-/// A key of a map, or the place in a list: it is gone through when it is looked up.
+/// Charges for a map key or list index: looking it up traverses it.
 fn key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     weigh(state, value)?;
     Ok(value.clone())
 }
 
-/// Arguments that a list or map gives.
+/// Charges for arguments that are unpacked from a list or map.
 fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
         allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
@@ -391,7 +392,7 @@ fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// A list whose items are taken apart into names: the engine takes an item apart before it counts.
+/// Checks a list whose items are unpacked into names: the engine unpacks an item before it counts its parts.
 fn rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
         charge(state, items.len() as u64 / 16, 0)?;
@@ -400,10 +401,10 @@ fn rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// Whether a list is short enough to be taken apart into names.
+/// Checks that a list is short enough to be unpacked into names.
 ///
 /// # Errors
-/// It is not.
+/// The list is too long.
 pub(super) fn row(value: &Value) -> Result<(), Error> {
     match value.len().filter(|length| *length > ROW && value.as_object().is_some()) {
         Some(length) => {

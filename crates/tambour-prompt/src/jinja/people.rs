@@ -1,4 +1,4 @@
-//! Who takes part: the user, the character, the members of a group (F-034).
+//! Participants of a chat: the user, the character, the members of a group (F-034).
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -11,7 +11,7 @@ use super::scope::Scope;
 use super::values::{Group, Person, nothing};
 use crate::print;
 
-/// Fields of a character that imported texts ask for.
+/// Fields of a character that imported texts may read.
 const CHAR: &[&str] = &[
     "name",
     "description",
@@ -28,10 +28,10 @@ const CHAR: &[&str] = &[
     "avatar_path",
 ];
 
-/// Fields of a user that imported texts ask for.
+/// Fields of a user that imported texts may read.
 const USER: &[&str] = &["name", "persona", "avatar_path"];
 
-/// Our names of fields, and those that cards have for them.
+/// Our field names and the names that cards use for them.
 const ALIASES: &[(&str, &[&str])] = &[
     ("version", &["character_version"]),
     ("main_prompt", &["system_prompt"]),
@@ -40,7 +40,7 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("examples_raw", &["mes_example", "examples"]),
 ];
 
-/// Fields that are names and places, not texts with macros.
+/// Fields that are plain names or paths, not texts with macros.
 const PLAIN: &[&str] =
     &["name", "nickname", "version", "character_version", "avatar_path", "creator", "muted"];
 
@@ -67,7 +67,7 @@ impl<'c> People<'c> {
         group.map(|members| members.iter().map(name).collect()).unwrap_or_default()
     }
 
-    /// Prints the names of the members, outside of groups that of the character.
+    /// Returns the group, which prints the names of its members, or the character's name outside of groups.
     pub(super) fn group(&self) -> Value {
         let members =
             self.context.get("group").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -76,7 +76,7 @@ impl<'c> People<'c> {
         Value::from_object(Group { members, alone })
     }
 
-    /// Those who do not speak: the other members and the user.
+    /// Returns everyone but the speaker: the other members and the user.
     pub(super) fn not_char(&self) -> Value {
         if let Some(given) = self.context.get("not_char") {
             return Value::from(Serde(given));
@@ -120,7 +120,7 @@ impl<'c> People<'c> {
     }
 }
 
-/// The first greeting and the alternate ones, as `greeting_0` and so on for macros, and as a list.
+/// Adds the first and the alternate greetings, as `greeting_0` and so on for macros, and as a list.
 fn greetings(person: &mut Person, fields: &Map<String, Json>) {
     let list = match fields.get("greetings") {
         Some(Json::Array(greetings)) => greetings.clone(),
@@ -158,7 +158,7 @@ fn put(person: &mut Person, key: &str, field: &Json) {
     }
 }
 
-/// The name of somebody: a text, or the nickname or name of an object.
+/// Returns the name of a person: a text, or the nickname or name of an object.
 fn name(value: &Json) -> String {
     match value {
         Json::String(name) => name.clone(),

@@ -1,8 +1,9 @@
-//! What is done to a template before the engine compiles it.
+//! Rewrites the source of a template before the engine compiles it.
 //!
-//! The engine has no statement `set_global`, does not tell where a missing value was printed or a function called, spells values
-//! as Python does when `~` joins them, forgets what was set when a template ends, and does not ask what an operator costs. Each
-//! is a small change of the source between its tokens; places in the changed source are led back to the original one.
+//! The engine has no `set_global` statement, does not report the place of a printed missing value or a
+//! function call, spells values as Python does when `~` joins them, forgets assignments when a template ends,
+//! and does not charge for operators. Small edits between the tokens add all this; offsets in the rewritten
+//! source map back to the original.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,38 +14,39 @@ use super::source::{Kind, Piece, Token, TokenKind, piece, tokens};
 use super::{functions, marks};
 use tambour::error::{Error, Location, Result};
 
-/// Names that cannot be set (F-024).
+/// Names that templates cannot set (F-024).
 const READ_ONLY: &[&str] = &["state", "state_desc", "global_state"];
 
-/// Statements whose inside is a scope of its own: what is set there is not kept.
+/// Statements with a scope of their own: assignments inside them are not kept.
 const SCOPES: &[&str] = &["for", "macro", "call", "with"];
 
-/// Tokens of one expression between commas, brackets around them counted apart. The engine reads and gives up a chain of
-/// operators with one call in another for each.
+/// Most tokens of one expression between commas, counted per bracket level. The engine parses and drops a
+/// chain of operators with one nested call for each.
 const CHAIN: usize = 500;
 
-/// Tags and tokens of a template: each takes some hundred bytes while it is compiled.
+/// Most tags and tokens of a template; each takes some hundred bytes during compilation.
 const PARTS: usize = 100_000;
 
-/// `elif` of one `if`, which nest in the engine.
+/// Most `elif` branches of one `if`; the engine nests them.
 const ELIF: usize = 100;
 
-/// A changed source.
+/// A rewritten source with its mapping to the original.
 #[derive(Debug)]
 pub(super) struct Rewritten {
     pub(super) text: String,
-    /// Places in the text, in order, with the place in the source each stands for, and whether the text goes on as the source.
+    /// Offsets in the text, ascending, each with its offset in the source, and true if the following text is
+    /// copied from the source.
     places: Vec<(usize, usize, bool)>,
-    /// Names that are set and kept.
+    /// Names that the template sets for later templates.
     pub(super) sets: Vec<String>,
-    /// Place of a tag whose operators could not be read; such a source is not rendered.
+    /// Offset of a tag that could not be parsed; such a template is not rendered.
     pub(super) unread: Option<usize>,
-    /// Tags and tokens.
+    /// Number of tags and tokens.
     pub(super) parts: usize,
 }
 
 impl Rewritten {
-    /// The place in the source that a place in the changed text stands for.
+    /// Maps an offset in the rewritten text to the source.
     pub(super) fn origin(&self, offset: usize) -> usize {
         let at = self.places.partition_point(|(place, ..)| *place <= offset);
         match at.checked_sub(1).map(|at| self.places[at]) {
@@ -55,13 +57,13 @@ impl Rewritten {
     }
 }
 
-/// Changes one expression, without functions of ours; `None` if it cannot be read.
+/// Rewrites one expression, without our functions; `None` if it cannot be parsed.
 pub(super) fn rewrite_expression(source: &str) -> Option<Rewritten> {
     let tokens = tokens(source, 0..source.len());
     Some(rewritten(source, grammar::edits(source, &tokens, Form::Expression, None)?))
 }
 
-/// As [`rewrite_expression`], with all comparisons as filters of ours.
+/// Like [`rewrite_expression`], with every comparison turned into a filter.
 pub(super) fn rewrite_comparing(source: &str) -> Option<Rewritten> {
     let tokens = tokens(source, 0..source.len());
     Some(rewritten(source, grammar::comparing(source, &tokens)?.0))
@@ -77,7 +79,7 @@ fn rewritten(source: &str, edits: Vec<grammar::Edit>) -> Rewritten {
     writer.out
 }
 
-/// Names of the macros that a source has.
+/// Returns the names of the macros that a source defines.
 fn macros(source: &str) -> HashSet<&str> {
     let starts = memchr::memmem::find_iter(source.as_bytes(), b"macro ").map(|at| at + "macro ".len());
     let names = starts.map(|at| {
@@ -88,10 +90,11 @@ fn macros(source: &str) -> HashSet<&str> {
     names.collect()
 }
 
-/// Changes `source`.
+/// Rewrites a template source.
 ///
 /// # Errors
-/// It sets what is read-only, or `set_global` has another form than `{% set_global name = value %}`.
+/// The template sets a read-only name, or `set_global` does not have the form `{% set_global name = value
+/// %}`.
 pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
     let text = String::with_capacity(source.len() + source.len() / 4);
     let mut writer = Writer {
@@ -111,9 +114,9 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
         match piece.kind {
             Kind::Output => writer.output(&piece)?,
             Kind::Statement => writer.statement(&piece)?,
-            // The engine reads it all the same, before it finds that no end comes.
+            // The engine lexes an unclosed tag too before it reports the missing end.
             Kind::Open => drop(writer.tokens(&piece)?),
-            // Stands for `{{noop}}`, which a `{{trim}}` beside it does not get past (M-065).
+            // Migrated `{{noop}}`, beyond which an adjacent `{{trim}}` removes nothing (M-065).
             Kind::Comment if writer.trims && source[piece.inside.clone()].trim() == "no-op" => {
                 writer.replace(piece.range.clone(), marks::BARRIER.encode_utf8(&mut [0; 4]));
             }
@@ -127,16 +130,16 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
 struct Writer<'s> {
     source: &'s str,
     out: Rewritten,
-    /// How much of the source is in the text.
+    /// Bytes of the source that have been copied.
     copied: usize,
-    /// Statements that are open, of [`SCOPES`].
+    /// Open statements listed in [`SCOPES`].
     scopes: Vec<&'s str>,
-    /// Names of the block forms of `set` that are open; `None` for those that are not kept.
+    /// Names of open `set` blocks; `None` for those that are not kept.
     kept: Vec<Option<&'s str>>,
     trims: bool,
-    /// Names of the macros in the source.
+    /// Names of the macros that the source defines.
     macros: HashSet<&'s str>,
-    /// How many `elif` the `if` have that are open.
+    /// Number of `elif` branches of each open `if`.
     conditions: Vec<usize>,
 }
 
@@ -149,7 +152,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Puts `text` in at a place of the source.
+    /// Inserts `text` at an offset of the source.
     fn insert(&mut self, at: usize, text: &str) {
         self.copy(at);
         self.out.places.push((self.out.text.len(), at, false));
@@ -170,7 +173,7 @@ impl<'s> Writer<'s> {
         Error::malformed(message, Some(place)).coded(code)
     }
 
-    /// `{{ x }}` becomes `{{ (x)|__out(place) }}`.
+    /// Rewrites `{{ x }}` to `{{ (x)|__out(offset) }}`.
     fn output(&mut self, piece: &Piece) -> Result<()> {
         let tokens = self.tokens(piece)?;
         if let Some(mark) = self.mark(piece, &tokens) {
@@ -182,7 +185,7 @@ impl<'s> Writer<'s> {
         let (start, end) = (first.range.start, last.range.end);
         self.insert(start, "(");
         self.edit(piece, &tokens, Form::Expression);
-        // `a if b` without `else` is meant to be nothing at times.
+        // `a if b` without `else` intentionally prints nothing when `b` is false.
         let plain = |word: &str| {
             let is = |token: &&Token| {
                 token.depth == 0 && token.kind == TokenKind::Name && self.word(token) == word
@@ -194,7 +197,7 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// The mark that a tag prints which holds nothing but the call of `st_trim` or `st_noop`: it needs no code.
+    /// Returns the mark for a tag that only calls `st_trim` or `st_noop`; it needs no code.
     fn mark(&self, piece: &Piece, tokens: &[Token]) -> Option<char> {
         let [name, open, close] = tokens else { return None };
         let plain = piece.inside == (piece.range.start + 2..piece.range.end - 2);
@@ -212,7 +215,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// The tokens of a tag.
+    /// Reads the tokens of a tag and checks the limits.
     fn tokens(&mut self, piece: &Piece) -> Result<Vec<Token>> {
         let tokens = tokens(self.source, piece.inside.clone());
         self.out.parts += tokens.len() + 1;
@@ -280,7 +283,7 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// `{% set_global name = value %}` becomes a call (F-023).
+    /// Rewrites `{% set_global name = value %}` to a function call (F-023).
     fn set_global(&mut self, piece: &Piece, tokens: &[Token]) -> Result<()> {
         let form = "expected `{% set_global name = value %}`";
         let [first, name, sign, value, ..] = tokens else {
@@ -305,13 +308,13 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// What `set` sets is kept for the templates that follow (F-027).
+    /// Rewrites `set` so that its names are kept for later templates (F-027).
     fn set(&mut self, piece: &Piece, tokens: &[Token]) -> Result<()> {
         let sign = tokens.iter().position(|token| token.depth == 0 && self.word(token) == "=");
         let mut names = Vec::new();
         let targets = &tokens[1..sign.unwrap_or(tokens.len())];
         for (at, token) in targets.iter().enumerate() {
-            // In the block form filters may follow the name.
+            // In the block form, filters may follow the name.
             if self.word(token) == "|" {
                 break;
             }
@@ -353,7 +356,8 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// After the tag comes one that keeps these names; it takes over what the tag does with the blanks behind it.
+    /// Adds a tag that stores these names. It takes over the white-space control at the end of the original
+    /// tag.
     fn keep(&mut self, piece: &Piece, names: &[&str]) {
         if names.is_empty() {
             return;
@@ -366,11 +370,12 @@ impl<'s> Writer<'s> {
         self.replace(start..end, &format!("%}}{{% do __keep({}) {close}", kept.join(", ")));
     }
 
-    /// Makes the changes within the code of one tag.
+    /// Applies the edits for the code of one tag.
     fn edit(&mut self, piece: &Piece, tokens: &[Token], form: Form) {
         match grammar::edits(self.source, tokens, form, Some(&self.macros)) {
             Some(edits) => self.apply(edits),
-            // The engine says what is wrong with it; if it finds nothing, it is refused all the same.
+            // The engine reports the error when it compiles the template; if it finds none, the template is
+            // refused anyway.
             None => {
                 self.out.unread.get_or_insert(piece.range.start);
             }
@@ -387,7 +392,7 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// The source without our own marks, of the same length in bytes.
+/// Replaces our internal marks in a source; its length in bytes is unchanged.
 pub(super) fn cleaned(source: &str) -> Cow<'_, str> {
     if marks::any(source) { Cow::Owned(marks::without(source)) } else { Cow::Borrowed(source) }
 }

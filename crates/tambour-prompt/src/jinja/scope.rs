@@ -1,5 +1,5 @@
-//! What the templates of one prompt share while they are rendered, in order (F-027): the temporary scope, requested writes, what
-//! was noticed, and chance.
+//! State shared by the templates of one prompt while they are rendered in order (F-027): the temporary scope,
+//! requested writes, warnings and random numbers.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ use super::{Effect, Engine, Warning, chance, people, source, text};
 use crate::macros::{self, Migrated};
 use tambour::error::Location;
 
-/// Names that always mean what the context says, whatever a template has set (F-020).
+/// Names that always come from the context, even if a template sets a variable of the same name (F-020).
 pub(super) const NAMES: &[&str] = &[
     "user",
     "char",
@@ -44,26 +44,26 @@ pub(super) const NAMES: &[&str] = &[
     "pipe_result",
 ];
 
-/// The name under which functions find the scope.
+/// Internal variable under which functions find the scope.
 const HANDLE: &str = "__scope";
 
-/// Texts of fields within texts of fields.
+/// Deepest nesting of field texts within field texts.
 const FIELD_DEPTH: usize = 8;
 
-/// Texts of fields that one prompt renders.
+/// Most field texts that one prompt renders.
 const FIELDS: usize = 10_000;
 
-/// Warnings that are kept; more are counted.
+/// Most warnings that are stored; further ones are only counted.
 const WARNINGS: usize = 1_000;
 
-/// See the module.
+/// Scope of one prompt; see the module documentation.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) engine: Engine,
     pub(super) context: Context,
     /// The values of [`NAMES`].
     named: HashMap<&'static str, Value>,
-    /// What all templates of the prompt may still cost.
+    /// Budget that all templates of the prompt share.
     pub(super) budget: Budget,
     changing: Mutex<Changing>,
 }
@@ -71,19 +71,19 @@ pub(super) struct Scope {
 #[derive(Debug)]
 struct Changing {
     local: HashMap<String, (usize, Value)>,
-    /// Keys of the state that are gone for this prompt.
+    /// Keys of the state that are hidden for the rest of this prompt.
     deleted: HashSet<String>,
-    /// Names that were ever set, for their order.
+    /// Number of assignments so far; gives variables their order.
     set: usize,
     global: Map<String, serde_json::Value>,
-    /// Values of the context, the state and the global variables that were asked for, as the engine has them.
+    /// Values of the context and the state that were read, converted for the engine.
     read: HashMap<String, Value>,
     read_global: HashMap<String, Value>,
-    /// Their names, until one is set.
+    /// Names of the global variables; reset by a write.
     global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
     warnings: Vec<Warning>,
-    /// Hashes of what was noticed: it is told once.
+    /// Hashes of reported warnings, so that each is reported once.
     told: HashSet<u64>,
     more_warnings: usize,
     random: ChaCha8Rng,
@@ -99,14 +99,14 @@ struct Changing {
 pub(super) struct Frame {
     pub(super) name: Arc<str>,
     pub(super) source: Arc<str>,
-    /// Of the source; part of what `pick` goes by.
+    /// Hash of the source; `pick` depends on it.
     pub(super) hash: [u8; 32],
-    /// Whether it has printed the text that it replaces.
+    /// True once the template has printed the text that it replaces.
     pub(super) original_used: bool,
 }
 
 impl Scope {
-    /// The scope of one prompt. `chance` is what `random` and `roll` go by when the context has no seed.
+    /// Creates the scope of one prompt. `chance` seeds `random` and `roll` if the context has no seed.
     pub(super) fn new(engine: Engine, context: Context, chance: u64, budget: Budget) -> Arc<Scope> {
         let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
@@ -136,31 +136,32 @@ impl Scope {
     }
 
     fn changing(&self) -> MutexGuard<'_, Changing> {
-        // Nothing is left half done when a thread ends.
+        // No change is left half done when a thread panics, so poison is ignored.
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The scope of the template that is being rendered.
+    /// Returns the scope of the template that is being rendered.
     pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Scope>, Error> {
         let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
         Scope::find(state).ok_or_else(missing)
     }
 
-    /// As [`Scope::of`]; an expression by itself has none.
+    /// Like [`Scope::of`], but returns `None` for an expression outside of a prompt.
     pub(super) fn find(state: &State<'_, '_>) -> Option<Arc<Scope>> {
         let handle = state.lookup(HANDLE)?;
         handle.downcast_object_ref::<Handle>().map(|handle| Arc::clone(&handle.0))
     }
 
-    /// The variables of a template.
+    /// Returns the root object with the variables of a template.
     pub(super) fn root(self: &Arc<Scope>) -> Value {
         Value::from_object(Root(Arc::clone(self)))
     }
 
-    /// A variable by its bare name: the context's own, the temporary scope, other keys of the context, the state.
+    /// Looks up a variable by name: reserved names of the context, the temporary scope, other keys of the
+    /// context, the state.
     fn lookup(&self, name: &str) -> Option<Value> {
         if name.starts_with("__") {
-            // Ours: nothing that is set stands in their place.
+            // Internal names: no variable can take their place.
             return None;
         }
         if let Some(value) = self.named.get(name) {
@@ -172,7 +173,7 @@ impl Scope {
         self.local(name).or_else(|| self.read(name).filter(|_| !self.is_deleted(name)))
     }
 
-    /// A key of the context, else of the state.
+    /// Looks up a key of the context, then of the state.
     pub(super) fn read(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.changing().read.get(name) {
             return Some(value.clone());
@@ -183,9 +184,9 @@ impl Scope {
         Some(value)
     }
 
-    /// A key of the state.
+    /// Looks up a key of the state.
     pub(super) fn of_state(&self, name: &str) -> Option<Value> {
-        // No name of a variable begins so.
+        // No variable name begins with NUL.
         let place = format!("\0{name}");
         if let Some(value) = self.changing().read.get(&place) {
             return Some(value.clone());
@@ -195,12 +196,12 @@ impl Scope {
         Some(value)
     }
 
-    /// Whether the state has a key.
+    /// Returns true if the state has this key.
     pub(super) fn has_state(&self, name: &str) -> bool {
         self.context.state.get(name).is_some()
     }
 
-    /// A variable of the temporary scope.
+    /// Looks up a variable of the temporary scope.
     pub(super) fn local(&self, name: &str) -> Option<Value> {
         self.changing().local.get(name).map(|(_, value)| value.clone())
     }
@@ -214,7 +215,7 @@ impl Scope {
         changing.deleted.remove(name);
     }
 
-    /// Removes a variable of the temporary scope, and hides the key of the state.
+    /// Removes a variable of the temporary scope and hides the state key of the same name.
     pub(super) fn delete_local(&self, name: &str) {
         let mut changing = self.changing();
         changing.local.remove(name);
@@ -223,12 +224,12 @@ impl Scope {
         }
     }
 
-    /// Whether a key of the state is gone for this prompt.
+    /// Returns true if a key of the state is hidden for this prompt.
     pub(super) fn is_deleted(&self, name: &str) -> bool {
         self.changing().deleted.contains(name)
     }
 
-    /// The temporary scope, in the order in which the names were set first.
+    /// Returns the temporary scope, in the order of the first assignments.
     pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
         let changing = self.changing();
         let mut all: Vec<(&String, &(usize, Value))> = changing.local.iter().collect();
@@ -238,12 +239,12 @@ impl Scope {
             .collect()
     }
 
-    /// Looks at a global variable, with the writes that were asked for.
+    /// Applies `look` to a global variable, including requested writes.
     pub(super) fn with_global<T>(&self, name: &str, look: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
         self.changing().global.get(name).map(look)
     }
 
-    /// A global variable, as the engine has it.
+    /// Returns a global variable as an engine value.
     pub(super) fn global(&self, name: &str) -> Option<Value> {
         let mut changing = self.changing();
         if let Some(value) = changing.read_global.get(name) {
@@ -254,7 +255,7 @@ impl Scope {
         Some(value)
     }
 
-    /// Names of all global variables.
+    /// Returns the names of all global variables.
     pub(super) fn global_names(&self) -> Arc<[Value]> {
         let mut changing = self.changing();
         let Changing { global, global_names, .. } = &mut *changing;
@@ -262,7 +263,7 @@ impl Scope {
         Arc::clone(global_names.get_or_insert_with(listed))
     }
 
-    /// Values and bytes of all global variables.
+    /// Counts the values and bytes of all global variables.
     pub(super) fn global_weight(&self) -> (u64, u64) {
         let changing = self.changing();
         changing.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
@@ -271,20 +272,20 @@ impl Scope {
         })
     }
 
-    /// Whether there are global variables.
+    /// Returns true if there are global variables.
     pub(super) fn has_globals(&self) -> bool {
         !self.changing().global.is_empty()
     }
 
-    /// All global variables, with the writes that were asked for.
+    /// Returns all global variables, including requested writes.
     pub(super) fn globals(&self) -> Map<String, serde_json::Value> {
         self.changing().global.clone()
     }
 
-    /// Asks for a write of a global variable (F-023); `None` removes it.
+    /// Requests a write of a global variable (F-023); `None` removes it.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// The budget has no room for it.
     pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
         let (values, bytes) = value.as_ref().map_or((0, 0), budget::json_weight);
         let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT).saturating_mul(2);
@@ -292,7 +293,7 @@ impl Scope {
             return Err(budget::too_large());
         }
         let mut changing = self.changing();
-        // Their names are listed anew.
+        // The list of names is built again on the next read.
         if !self.budget.spend(changing.global.len() as u64 / 4) {
             return Err(budget::too_large());
         }
@@ -307,10 +308,10 @@ impl Scope {
         Ok(())
     }
 
-    /// Asks for a word to be banned (F-035).
+    /// Requests that the model call bans a word (F-035).
     ///
     /// # Errors
-    /// There is no room for it.
+    /// The budget has no room for it.
     pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
         if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT) {
             return Err(budget::too_large());
@@ -319,12 +320,12 @@ impl Scope {
         Ok(())
     }
 
-    /// Runs with the numbers of chance.
+    /// Runs a function with the random number generator of the prompt.
     pub(super) fn random<T>(&self, run: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
         run(&mut self.changing().random)
     }
 
-    /// The choice among `count` that stays the same at this place of this template in this chat.
+    /// Returns an index below `count` that stays the same for this place of this template in this chat.
     pub(super) fn stable(&self, site: Option<usize>, count: usize) -> usize {
         let chat = self.context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let seed = self.context.seed.clone().unwrap_or_default();
@@ -334,7 +335,7 @@ impl Scope {
         chance::below(&mut source, count)
     }
 
-    /// The text that a text of a card replaces: by the name of its field, or the same for all. Each text is given it once.
+    /// Returns the text that a card text replaces: by field name, or one for all. Each text can read it once.
     pub(super) fn original(self: &Arc<Scope>) -> Value {
         let mut changing = self.changing();
         let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.original_used) else {
@@ -350,27 +351,27 @@ impl Scope {
         self.field("original", &text.into())
     }
 
-    /// Notes that the expression at this place of the present template printed a missing value.
+    /// Warns that the expression at this place of the current template printed a missing value.
     pub(super) fn undefined(&self, at: usize) {
         let message = format!("`{}` is not defined", self.expression(at));
         self.warn("variable_undefined", message, Some(at));
     }
 
-    /// The expression at a place of the present template, short enough for a message.
+    /// Returns the expression at a place of the current template, clipped for a message.
     pub(super) fn expression(&self, at: usize) -> String {
         let frame = self.frame();
         let expression = frame.as_ref().map(|frame| source::expression_at(&frame.source, at));
         tambour::finding::clip(expression.unwrap_or_default(), 60).into_owned()
     }
 
-    /// Notes a warning at a place of the present template, once.
+    /// Records a warning at a place of the current template, once.
     pub(super) fn warn(&self, code: &'static str, message: impl Into<String>, at: Option<usize>) {
         let frame = self.frame();
         let message = message.into();
         let mut hasher = DefaultHasher::new();
         (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
         let mut changing = self.changing();
-        // Those that are not kept are not remembered either.
+        // Dropped warnings are not remembered, so that the set stays bounded.
         if changing.told.contains(&hasher.finish()) {
             return;
         }
@@ -402,7 +403,7 @@ impl Scope {
         self.changing().frames.last().cloned()
     }
 
-    /// Begins a template; false if there is no room for one more within another.
+    /// Enters a template; returns false if the nesting or the budget does not allow another one.
     pub(super) fn enter(&self, frame: Frame) -> bool {
         let mut changing = self.changing();
         let room = changing.frames.len() <= FIELD_DEPTH && self.budget.is_left();
@@ -412,18 +413,19 @@ impl Scope {
         room
     }
 
-    /// Ends a template that used so many steps.
+    /// Leaves a template that used `steps` steps.
     pub(super) fn leave(&self, steps: u64) {
         self.changing().frames.pop();
         self.budget.spend(steps);
     }
 
-    /// The error of a text in a field, which the template around it ends with.
+    /// Takes the error of a field text; the surrounding template fails with it.
     pub(super) fn failure(&self) -> Option<tambour::error::Error> {
         self.changing().failed.take()
     }
 
-    /// A text with its macros as Jinja. One that has too many of them stays as it was, which nothing tells later.
+    /// Migrates the macros of a text to Jinja. A text with too many macros is left unchanged, so the warning
+    /// is issued here.
     pub(super) fn migrated(&self, source: &str) -> Arc<Migrated> {
         let migrated = self.engine.migrated(source);
         for limit in migrated.warnings.iter().filter(|warning| warning.code == "macro_limit") {
@@ -432,9 +434,9 @@ impl Scope {
         migrated
     }
 
-    /// The text of a field: migrated, then rendered in the same scope (M-021).
+    /// Renders a field text: migrates its macros, then renders it in this scope (M-021).
     pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
-        // It is searched for macros, and what was compiled is found by all of it.
+        // The text is searched for macros, and looked up in the cache by its full content.
         let room = self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
         if !room {
             return Value::from(if self.budget.is_stopped() {
@@ -446,7 +448,7 @@ impl Scope {
         if !macros::may_hold(source) {
             return Value::from(&**source);
         }
-        // A text that names itself stands in itself as nothing.
+        // A text that refers to itself prints nothing there.
         let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
         if self.changing().open.iter().any(open) {
             let what = tambour::finding::clip(name, 60);
@@ -481,7 +483,7 @@ impl Scope {
     }
 }
 
-/// The values that every template has.
+/// Returns the values that every template has.
 fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value> {
     let plain = |name: &str| context.get(name).map_or_else(nothing, |value| Value::from(Serde(value)));
     let soft = |name: &str| Soft::value(context.get(name));
@@ -512,13 +514,13 @@ fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value>
         .collect()
 }
 
-/// The scope, for functions.
+/// Engine object that gives functions access to the scope.
 #[derive(Debug)]
 struct Handle(Arc<Scope>);
 
 impl Object for Handle {}
 
-/// The variables of a template.
+/// Engine object with the variables of a template.
 #[derive(Debug)]
 struct Root(Arc<Scope>);
 

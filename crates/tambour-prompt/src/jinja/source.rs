@@ -1,29 +1,29 @@
-//! The source of a template, read into text, tags and their tokens: as the engine's own lexer sees it.
+//! Splits the source of a template into text, tags and tokens, as the engine's own lexer does.
 
 use std::ops::Range;
 
-/// A part of a template.
+/// A part of a template: text or a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) kind: Kind,
-    /// All of it, marks included.
+    /// The whole part, delimiters included.
     pub(crate) range: Range<usize>,
-    /// What stands between the marks.
+    /// The content between the delimiters.
     pub(crate) inside: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
-    /// `{{ … }}`
+    /// `{{ … }}`.
     Output,
-    /// `{% … %}`
+    /// `{% … %}`.
     Statement,
-    /// `{# … #}`
+    /// `{# … #}`.
     Comment,
-    /// `{% raw %} … {% endraw %}`
+    /// `{% raw %} … {% endraw %}`.
     Raw,
-    /// A mark that opens and is never closed, to the end.
+    /// An opening delimiter that is never closed, up to the end of the source.
     Open,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) range: Range<usize>,
-    /// Brackets around it.
+    /// Number of open brackets around the token.
     pub(crate) depth: usize,
 }
 
@@ -44,7 +44,8 @@ pub(crate) enum TokenKind {
     Sign,
 }
 
-/// The piece of `source` that begins at `at`. Text goes on to the next mark; a raw block is searched for once.
+/// Returns the part of `source` that begins at `at`. Text ends at the next delimiter; a raw block is scanned
+/// once.
 pub(crate) fn piece(source: &str, at: usize) -> Piece {
     let rest = &source[at..];
     let kind = match rest.as_bytes() {
@@ -77,7 +78,7 @@ pub(crate) fn piece(source: &str, at: usize) -> Piece {
     Piece { kind, range: at..end + 2, inside }
 }
 
-/// The raw block whose first tag ends at `body`.
+/// Returns the raw block whose opening tag ends at `body`.
 fn raw(source: &str, start: usize, body: usize) -> Piece {
     let mut at = body;
     while let Some(found) = memchr::memmem::find(&source.as_bytes()[at..], b"{%") {
@@ -95,7 +96,7 @@ fn raw(source: &str, start: usize, body: usize) -> Piece {
     Piece { kind: Kind::Open, range: start..source.len(), inside: body..source.len() }
 }
 
-/// Where the next mark begins.
+/// Returns the offset of the next opening delimiter.
 fn next_mark(source: &str, from: usize) -> usize {
     let bytes = source.as_bytes();
     let mut at = from;
@@ -109,7 +110,8 @@ fn next_mark(source: &str, from: usize) -> usize {
     source.len()
 }
 
-/// Where the code from `from` on ends that `close` ends: outside of texts and brackets.
+/// Returns the offset of the `close` delimiter that ends the code from `from` on, outside of string literals
+/// and brackets.
 fn end_of_code(source: &str, from: usize, close: &str) -> Option<usize> {
     let bytes = source.as_bytes();
     let mut depth = 0_usize;
@@ -132,13 +134,13 @@ fn end_of_code(source: &str, from: usize, close: &str) -> Option<usize> {
     None
 }
 
-/// The expression that begins at `at`, up to the end of its tag.
+/// Returns the expression that begins at `at`, up to the end of its tag.
 pub(crate) fn expression_at(source: &str, at: usize) -> &str {
     let end = end_of_code(source, at, "}}").unwrap_or(source.len());
     source[at..end].trim_end_matches(['-', '+']).trim_end()
 }
 
-/// Behind the text that begins at `at`; `None` if it does not end.
+/// Returns the offset after the string literal that begins at `at`; `None` if it does not end.
 fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
     let quote = bytes[at];
     let mut at = at + 1;
@@ -151,7 +153,7 @@ fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The tokens of the code in `range`, as far as it can be read.
+/// Returns the tokens of the code in `range`.
 pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
     let bytes = &source.as_bytes()[..range.end];
     let mut tokens = Vec::new();
@@ -186,7 +188,8 @@ pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
     tokens
 }
 
-/// Bytes of the number at the beginning of `text`. A point belongs to it if a digit follows.
+/// Returns the byte length of the number at the beginning of `text`. A point is part of it if a digit
+/// follows.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

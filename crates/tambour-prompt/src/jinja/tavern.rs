@@ -1,4 +1,5 @@
-//! What migrated macros call: variables as SillyTavern has them, over the temporary scope and the read-only state (F-027).
+//! Functions that migrated macros call: SillyTavern variables on top of the temporary scope and the read-only
+//! state (F-027).
 
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
@@ -18,7 +19,7 @@ pub(super) fn empty() -> Value {
     Value::from("")
 }
 
-/// The value of a variable: of the temporary scope, else of the state, there also by a path.
+/// Returns a variable from the temporary scope, else from the state, where the name may also be a path.
 pub(super) fn variable(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
     let local = match call.scope.local(name) {
         Some(value) => Some(budget::json(call.state, &value)?),
@@ -40,7 +41,7 @@ pub(super) fn global(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>
     Ok(call.scope.with_global(name, Json::clone).filter(|value| !value.is_null()))
 }
 
-/// A key as it is written, else the place that a path leads to.
+/// Looks up a literal key, then the place that a path leads to.
 fn at_path(call: &Call<'_, '_, '_>, value: &Json, path: &str) -> Result<Option<Json>, Error> {
     charge(call.state, 1, path.len() as u64)?;
     let found = value.get(path).or_else(|| down(value, path));
@@ -67,7 +68,7 @@ fn down<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     })
 }
 
-/// A value as SillyTavern reads it: text that looks like a number is one.
+/// Converts a value as SillyTavern reads it: text that looks like a number becomes one.
 pub(super) fn normal(value: &Json) -> Value {
     match value {
         Json::String(text) => match number(text) {
@@ -78,7 +79,7 @@ pub(super) fn normal(value: &Json) -> Value {
     }
 }
 
-/// What JavaScript's `Number` makes of a text; nothing for what is no finite number.
+/// Converts a text like JavaScript's `Number`; returns `None` unless the result is finite.
 pub(super) fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     if text.is_empty() {
@@ -96,7 +97,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
             .filter(|_| !text[2..].starts_with('+'))
             .map(|whole| whole as f64);
     }
-    // Rust reads `inf` and `nan` too, JavaScript does not.
+    // Rust also parses `inf` and `nan`, JavaScript does not.
     let digits =
         text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     text.parse().ok().filter(|number: &f64| digits && number.is_finite())
@@ -112,9 +113,10 @@ fn of_json(value: &Json) -> Option<f64> {
     }
 }
 
-/// Adds as SillyTavern does: numbers add, a list gets an item, other text is appended, nothing counts as 0.
+/// Adds as SillyTavern does: numbers are summed, a list gets an item, other text is appended, and nothing
+/// counts as 0.
 fn sum(call: &Call<'_, '_, '_>, old: Option<&Json>, added: &str) -> Result<Json, Error> {
-    // A list is copied, a text may be read and written as one.
+    // A list is copied; a text may be parsed and printed as one.
     if let Some(old) = old {
         let (values, bytes) = budget::json_weight(old);
         budget::charge_copy(
@@ -152,7 +154,8 @@ fn summed(old: Option<&Json>, added: &str) -> Json {
     Json::String(old + added)
 }
 
-/// What is added; with a third argument its opposite, and nothing if it is no number.
+/// Returns the addend, negated if there is a third argument. Returns `None` if it should be negated and is
+/// not a number.
 fn addend(call: &Call<'_, '_, '_>) -> Result<Option<String>, Error> {
     let added = call.text(1)?;
     Ok(match number(&added) {
@@ -273,7 +276,8 @@ pub(super) fn delete_global(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(empty())
 }
 
-/// A bare name: the temporary scope, the state, else the macro as it was written, with a warning (F-031).
+/// Resolves a bare name: the temporary scope, the state, the context, else the macro as written, with a
+/// warning (F-031).
 pub(super) fn bare(call: &mut Call<'_, '_, '_>) -> Done {
     let name = call.text(0)?;
     if let Some(value) = variable(call, &name)? {
@@ -290,12 +294,12 @@ pub(super) fn bare(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(Value::from(written))
 }
 
-/// Whether a text counts as true: all but the empty one, `false`, `off` and `0` (M-006).
+/// Returns whether a text counts as true: anything but an empty text, `false`, `off` and `0` (M-006).
 pub(super) fn condition(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(Value::from(holds(&call.text(0)?)))
 }
 
-/// As [`condition`], of a bare word: the variable of this name, else the word itself (M-015).
+/// Like [`condition`], for a bare word: tests the variable of this name, else the word itself (M-015).
 pub(super) fn test(call: &mut Call<'_, '_, '_>) -> Done {
     let word = call.text(0)?;
     let value = call.scope.local(&word);
@@ -314,7 +318,7 @@ fn holds(text: &str) -> bool {
     !text.is_empty() && !["false", "off", "0"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// The comparisons of the short forms: `==` and `!=` of texts, the others of numbers.
+/// Compares for the short forms: `==` and `!=` compare texts, the other operators numbers.
 pub(super) fn compare(call: &mut Call<'_, '_, '_>) -> Done {
     let (left, sign, right) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let holds = match &*sign {
@@ -336,7 +340,8 @@ pub(super) fn compare(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(Value::from(holds))
 }
 
-/// A variable of a scope of the state, as text: text as it is, all else compact JSON, `null` for what is missing (M-086).
+/// Prints a variable of a state scope: text as it is, other values as compact JSON, `null` if it is missing
+/// (M-086).
 pub(super) fn scoped(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(match in_scope(call)? {
         Json::String(text) => Value::from(text),
@@ -350,14 +355,14 @@ pub(super) fn scoped(call: &mut Call<'_, '_, '_>) -> Done {
     })
 }
 
-/// As [`scoped`], as YAML; its further lines stand in the column of the first (M-091).
+/// Like [`scoped`], but as YAML; further lines are indented to the column of the first (M-091).
 pub(super) fn scoped_yaml(call: &mut Call<'_, '_, '_>) -> Done {
     let value = in_scope(call)?;
     let text = match value {
         Json::String(text) => text,
         value => {
             let (values, bytes) = budget::json_weight(&value);
-            // Each value in a line of its own, with blanks for each level.
+            // Each value may be on its own line, indented by its level.
             let levels = values.saturating_mul(2 * depth(&value) as u64);
             allocate(call.state, (values * 44 + bytes * 6 + levels).saturating_mul(2))?;
             yaml::print(&whole(value)).trim_end_matches('\n').to_owned()
@@ -371,7 +376,7 @@ pub(super) fn scoped_yaml(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(Value::from(format!("{}{lines}", marks::COLUMN)))
 }
 
-/// Levels of a value.
+/// Returns the nesting depth of a value.
 fn depth(value: &Json) -> usize {
     match value {
         Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -380,7 +385,7 @@ fn depth(value: &Json) -> usize {
     }
 }
 
-/// A value whose whole numbers are written without a point.
+/// Converts floats without a fraction to integers, so that they print without a point.
 fn whole(value: Json) -> Json {
     match value {
         Json::Number(number) if number.is_f64() => {
@@ -408,7 +413,7 @@ fn in_scope(call: &mut Call<'_, '_, '_>) -> Result<Json, Error> {
     Ok(value.map_or(Json::Null, without_private))
 }
 
-/// Without the keys that begin with `$`, at every depth.
+/// Removes the keys that begin with `$`, at every depth.
 fn without_private(value: Json) -> Json {
     match value {
         Json::Object(fields) => {
@@ -432,7 +437,7 @@ pub(super) fn banned(call: &mut Call<'_, '_, '_>) -> Done {
     Ok(empty())
 }
 
-/// A greeting by its number: 0 the first message, from 1 the alternate ones; empty where there is none.
+/// Returns a greeting by number: 0 is the first message, 1 and up the alternate ones; empty if there is none.
 pub(super) fn greeting(call: &mut Call<'_, '_, '_>) -> Done {
     let (char, number) = (call.value(0), call.text(1)?);
     let number = number.trim().parse::<usize>().unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Values of the engine as text and as JSON (F-026): one form, without Python's spelling.
+//! Converts engine values to text and JSON (F-026) in one spelling, which is not Python's.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use minijinja::{Error, ErrorKind};
 use super::values;
 use crate::print;
 
-/// Lists in lists that are printed or stored.
+/// Deepest nesting of lists that is printed or stored.
 const DEPTH: usize = 128;
 
-/// `value` as it is printed.
+/// Returns the printed form of `value`.
 ///
 /// # Errors
-/// It is nested too deeply.
+/// The value is nested too deeply.
 pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
     if let Some(text) = value.as_str() {
         return Ok(Cow::Borrowed(text));
@@ -37,10 +37,10 @@ pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
     })
 }
 
-/// `value` as JSON; what has no JSON form, such as a macro, as text.
+/// Converts `value` to JSON; a value without a JSON form, such as a macro, becomes text.
 ///
 /// # Errors
-/// It is nested too deeply.
+/// The value is nested too deeply.
 pub(super) fn json(value: &Value) -> Result<serde_json::Value, Error> {
     below(value, DEPTH)
 }
@@ -69,7 +69,8 @@ fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
     })
 }
 
-/// Refuses a list or a mapping as a key, as Jinja does. Its text within the text of another one would double with each level.
+/// Rejects a list or mapping as a key, as Jinja does. Printed keys within keys would double in length with
+/// each level.
 pub(super) fn check_key(key: &Value) -> Result<(), Error> {
     let is_container = matches!(key.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable);
     if is_container && values::own_text(key).is_none() {
@@ -81,12 +82,12 @@ pub(super) fn check_key(key: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error of a value that is nested too deeply.
+/// Error for a value that is nested too deeply.
 pub(super) fn too_deep() -> Error {
     Error::new(ErrorKind::InvalidOperation, format!("a value is nested more than {DEPTH} levels deep"))
 }
 
-/// The error that stands in the place of a value.
+/// Returns the error that an invalid value carries.
 fn invalid(value: &Value) -> Error {
     let error = value.get_attr("").err();
     error.unwrap_or_else(|| Error::new(ErrorKind::InvalidOperation, "an invalid value"))

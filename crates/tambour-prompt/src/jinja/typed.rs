@@ -1,5 +1,5 @@
-//! Comparisons of conditions: of values of one type, and of a number with a text that is one. What is of different types is
-//! not compared: that is an error, which says which types they are.
+//! Typed comparisons for conditions: values of the same type, or a number with a text that is a number.
+//! Comparing values of different types is an error that names both types.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::operators::{assert_defined, charge_comparison, contains, ordered};
 use super::source::{TokenKind, tokens};
 use super::{budget::charge, grammar};
 
-/// The type of a value, as far as comparisons look at it.
+/// Type of a value, as comparisons distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
@@ -27,12 +27,12 @@ pub enum Type {
     List,
     /// A map.
     Map,
-    /// Anything else that an expression may come to.
+    /// Any other value that an expression may produce.
     Other,
 }
 
 impl Type {
-    /// The type of a variable's value.
+    /// Returns the type of a variable's value.
     #[must_use]
     pub fn of(value: &serde_json::Value) -> Type {
         match value {
@@ -58,14 +58,14 @@ impl Type {
     }
 }
 
-/// Two values of different types that an expression compares.
+/// A comparison of two values of different types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The sign between them, such as `>`.
+    /// Comparison operator, such as `>`.
     pub sign: &'static str,
-    /// Type of the left one.
+    /// Type of the left operand.
     pub left: Type,
-    /// Type of the right one.
+    /// Type of the right operand.
     pub right: Type,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// The signs, with the filters that stand for them and the tests of the same meaning.
+/// Comparison operators, each with the filter that replaces it and the tests of the same meaning.
 const SIGNS: [(&str, &str, &[&str]); 6] = [
     ("==", "__eq", &["eq", "equalto", "=="]),
     ("!=", "__ne", &["ne", "!="]),
@@ -87,7 +87,7 @@ const SIGNS: [(&str, &str, &[&str]); 6] = [
     (">=", "__ge", &["ge", ">="]),
 ];
 
-/// Puts these comparisons in the place of the engine's.
+/// Registers these comparisons in place of the engine's.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (sign, filter, tests) in SIGNS {
         env.add_filter(filter, move |state: &State<'_, '_>, a: &Value, b: &Value| compare(state, sign, a, b));
@@ -104,8 +104,8 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__chain", chain);
 }
 
-/// The number that a text is as a whole: digits with a sign, a point and an exponent at most, in any width, with white space
-/// around.
+/// Parses a text that is a number as a whole: digits with an optional sign, point and exponent, half or full
+/// width, surrounded by white space.
 #[must_use]
 pub fn number(text: &str) -> Option<Number> {
     let text = text.trim();
@@ -138,10 +138,10 @@ pub fn number(text: &str) -> Option<Number> {
     bare.parse::<f64>().ok().and_then(Number::from_f64)
 }
 
-/// Bytes of a text that may be a number.
+/// Longest text that may be a number, in bytes.
 const LONGEST: usize = 100;
 
-/// A digit or sign in its narrow form.
+/// Returns the half-width form of a digit or sign.
 fn narrow(c: char) -> char {
     match c {
         '０'..='９' | '＋' | '－' | '．' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
@@ -158,7 +158,7 @@ fn compare(state: &State<'_, '_>, sign: &'static str, a: &Value, b: &Value) -> R
     let equality = sign == "==" || sign == "!=";
     match (left, right) {
         _ if left == right => return Ok(ordered(sign, a, b)),
-        // Anything may be asked whether it is there.
+        // Any value can be tested for being `none`.
         (Type::Nothing, _) | (_, Type::Nothing) if equality => return Ok(sign == "!="),
         (Type::Number, Type::Text) => {
             if let Some(b) = of_text(b) {
@@ -176,14 +176,14 @@ fn compare(state: &State<'_, '_>, sign: &'static str, a: &Value, b: &Value) -> R
     Err(Error::new(ErrorKind::InvalidOperation, mismatch.to_string()).with_source(mismatch))
 }
 
-/// The number that a text is.
+/// Returns the number that a text spells.
 fn of_text(value: &Value) -> Option<Value> {
     let number = number(value.as_str()?)?;
     let whole = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
     whole.or_else(|| number.as_f64().map(Value::from))
 }
 
-/// Tells whether `container` has `value`: items of a list are the same as texts and numbers are in comparisons.
+/// Returns true if `container` contains `value`; in lists, numbers match texts that spell them.
 fn is_in(state: &State<'_, '_>, value: &Value, container: &Value) -> Result<bool, Error> {
     if contains(state, container, value)? {
         return Ok(true);
@@ -205,7 +205,8 @@ fn is_in(state: &State<'_, '_>, value: &Value, container: &Value) -> Result<bool
     Ok(false)
 }
 
-/// `a < b <= c` and so on: signs and operands in turn, until one does not hold.
+/// Evaluates `a < b <= c` and so on: operators and operands alternate; stops at the first comparison that is
+/// false.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
 fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
@@ -226,18 +227,19 @@ fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool
     Ok(true)
 }
 
-/// Operand of a comparison.
+/// An operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A variable, by its name.
     Variable(String),
-    /// A value as it is written.
+    /// A literal value.
     Literal(serde_json::Value),
-    /// Anything else.
+    /// Any other expression.
     Other,
 }
 
-/// The comparisons of an expression, in order: `==`, `!=`, `<`, `<=`, `>` and `>=`. None of what is no expression.
+/// Returns the comparisons of an expression, in order: `==`, `!=`, `<`, `<=`, `>` and `>=`. Empty if it
+/// cannot be parsed.
 #[must_use]
 pub fn comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand)> {
     let tokens = tokens(expression, 0..expression.len());

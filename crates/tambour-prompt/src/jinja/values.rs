@@ -1,4 +1,4 @@
-//! Values with a text form or a behaviour of their own (F-029, F-034).
+//! Engine objects with their own text form or behaviour (F-029, F-034).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::context::Context;
 use super::scope::Scope;
 use super::text;
 
-/// The text of a value that prints its own way; `None` for all others.
+/// Returns the text of a value with its own printed form; `None` for other values.
 pub(super) fn own_text(value: &Value) -> Option<String> {
     if let Some(person) = value.downcast_object_ref::<Person>() {
         return Some(person.name.clone());
@@ -31,16 +31,17 @@ pub(super) fn own_text(value: &Value) -> Option<String> {
     value.downcast_object_ref::<Nothing>().map(|_| String::new())
 }
 
-/// What a context lacks that imported texts may ask for (F-033): prints nothing, is not defined, and so are its fields.
+/// A value that the context lacks but imported texts may read (F-033): prints nothing and counts as
+/// undefined, and so do its fields.
 #[derive(Debug)]
 pub(super) struct Nothing;
 
-/// [`Nothing`] as a value.
+/// Returns [`Nothing`] as a value.
 pub(super) fn nothing() -> Value {
     Value::from_object(Nothing)
 }
 
-/// Whether a value is missing, be it undefined or [`Nothing`].
+/// Returns true if a value is undefined or [`Nothing`].
 pub(super) fn is_missing(value: &Value) -> bool {
     value.is_undefined() || value.downcast_object_ref::<Nothing>().is_some()
 }
@@ -84,7 +85,7 @@ impl Object for Soft {
     }
 }
 
-/// The keys of a map, one by one: a loop that ends at the first has not made a list of all.
+/// Enumerates the keys of a map lazily, so that a loop that ends early does not build a list of all keys.
 fn keys(map: &Value) -> Enumerator {
     match map.as_object().map(|object| object.enumerate()) {
         None | Some(Enumerator::NonEnumerable) => Enumerator::Empty,
@@ -92,13 +93,13 @@ fn keys(map: &Value) -> Enumerator {
     }
 }
 
-/// The user, a character, a member of a group: prints the name and has fields.
+/// A user, character or group member: prints the name and has fields.
 pub(super) struct Person {
     pub(super) name: String,
     pub(super) fields: BTreeMap<String, Value>,
-    /// Fields whose text may hold macros; they are rendered when they are asked for (M-021).
+    /// Fields whose text may contain macros; rendered when a template reads them (M-021).
     pub(super) texts: BTreeMap<String, Arc<str>>,
-    /// Fields that imported texts ask for: missing, they are [`Nothing`].
+    /// Fields that imported texts may read: [`Nothing`] if they are missing.
     pub(super) known: &'static [&'static str],
     pub(super) scope: Weak<Scope>,
 }
@@ -141,7 +142,7 @@ impl Object for Person {
 #[derive(Debug)]
 pub(super) struct Message(pub(super) Value);
 
-/// What imported texts ask of a message.
+/// Fields of a message that imported texts may read.
 const MESSAGE: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
 
 impl Message {
@@ -170,12 +171,12 @@ impl Object for Message {
     }
 }
 
-/// A list of messages: there is always one more, of which nothing is known.
+/// A list of messages. An index past the end gives [`Nothing`].
 #[derive(Debug)]
 pub(super) struct Messages(pub(super) Vec<Value>);
 
 impl Messages {
-    /// The messages of a list of a context.
+    /// Converts a list of the context to messages.
     pub(super) fn value(list: Option<&serde_json::Value>) -> Value {
         let items = list.and_then(serde_json::Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let messages = items.iter().enumerate().map(|(at, item)| {
@@ -183,7 +184,7 @@ impl Messages {
                 serde_json::Value::Object(fields) => fields.clone(),
                 other => [("content".to_owned(), other.clone())].into_iter().collect(),
             };
-            // The id of a message is its place, from 0, if the context says nothing else.
+            // The id of a message defaults to its index, from 0.
             fields.entry("id").or_insert_with(|| at.into());
             Value::from_object(Message(Value::from(Serde(fields))))
         });
@@ -209,7 +210,7 @@ impl Object for Messages {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) members: Vec<Value>,
-    /// What is printed when there are none.
+    /// Text printed when there are no members.
     pub(super) alone: String,
 }
 
@@ -274,7 +275,8 @@ impl Object for Moment {
     }
 }
 
-/// The description of a place in the state: prints it, empty where there is none, and goes down (F-029).
+/// Description of a place in the state: prints it, or nothing if there is none; fields lead to nested places
+/// (F-029).
 #[derive(Clone, Debug)]
 pub(super) struct Description {
     pub(super) all: Arc<serde_json::Value>,
@@ -283,7 +285,7 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// That of the whole state of a context.
+    /// Returns the description of the whole state of a context.
     pub(super) fn of(context: &Context) -> Description {
         let schema = context.get("state_schema").cloned().map(Arc::new);
         Description { all: Arc::new(context.described.clone()), schema, path: Vec::new() }
@@ -298,7 +300,7 @@ impl Description {
 
 impl Object for Description {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        // Longer than any state is deep, and than any key; what is asked for beyond has no description.
+        // Deeper paths and longer keys than any state has; beyond these limits there is no description.
         let key = key.as_str().map(str::to_owned).or_else(|| key.as_i64().map(|index| index.to_string()))?;
         let length = self.path.iter().map(String::len).sum::<usize>() + key.len();
         if self.path.len() >= 64 || length > 4 << 10 {
@@ -319,7 +321,8 @@ impl Object for Description {
     }
 }
 
-/// The state: what is read is the bare value. `state.global` is the global state when it has no key of that name (M-090).
+/// The state with bare values. `state.global` is the global state if the state has no key of that name
+/// (M-090).
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) value: Value,
@@ -341,7 +344,7 @@ impl Object for State {
     }
 }
 
-/// The global state, with the writes that were asked for (F-023); what it lacks is [`Nothing`].
+/// The global state including requested writes (F-023); a missing key is [`Nothing`].
 pub(super) struct Global(pub(super) Weak<Scope>);
 
 impl fmt::Debug for Global {
@@ -368,7 +371,7 @@ impl Object for Global {
     }
 }
 
-/// Whether a value is one of ours, which are no deeper than the context they are from.
+/// Returns true for our own objects, which are no deeper than the context they come from.
 pub(super) fn is_own(value: &Value) -> bool {
     own_text(value).is_some()
         || value.downcast_object_ref::<Messages>().is_some()

@@ -1,4 +1,4 @@
-//! Which entries are active: passes over the chat, and over the text of entries found before.
+//! Activation of entries: passes over the chat, and over the text of entries that earlier passes activated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,110 +12,112 @@ use super::slots::Slots;
 use super::timed::Timed;
 use tambour::finding::clip;
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activation {
-    /// Indexes of the active entries in the book, as they stand there.
+    /// Indexes of the active entries in the book, ascending.
     pub active: Vec<usize>,
-    /// Cause of each of them, in the same order.
+    /// Cause of each activation, in the same order.
     pub woken: Vec<Wake>,
-    /// Where they go.
+    /// Active entries by their place in the prompt.
     pub slots: Slots,
-    /// Entries that were found and are not active.
+    /// Entries that matched but are not active.
     pub dropped: Vec<Dropped>,
-    /// To be remembered for the next turn.
+    /// Timed effects to pass to the scan of the next turn.
     pub timed: Timed,
-    /// Keys that cannot be read.
+    /// Problems with keys.
     pub warnings: Vec<String>,
-    /// Tokens of the active entries.
+    /// Total tokens of the active entries.
     pub tokens: usize,
-    /// Set when it ended before all was read, since [`Scan::read`] said so.
+    /// True if the scan ended early because [`Scan::read`] refused more bytes.
     #[serde(skip)]
     pub cut: bool,
 }
 
-/// An entry that was found and is not active.
+/// An entry that matched but is not active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Its index in the book.
+    /// Index of the entry in the book.
     pub entry: usize,
-    /// Why.
+    /// Reason.
     pub why: Drop,
 }
 
-/// Why an entry that was found is not active.
+/// Reason why a matched entry is not active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drop {
-    /// Chance was against it.
+    /// The probability roll failed.
     Probability,
-    /// Another one of its group is active.
+    /// Another entry of its group is active.
     Group,
-    /// The budget is used up.
+    /// The token budget is used up.
     Budget,
 }
 
-/// Cause of an entry being active.
+/// Cause of an activation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Wake {
-    /// It is always active.
+    /// The entry is always active.
     Constant,
-    /// It was active in an earlier turn, and stays for a while.
+    /// The entry is still active from an earlier turn.
     Sticky,
-    /// A decorator says that it is active.
+    /// A decorator activates the entry.
     Forced,
-    /// A key occurs.
+    /// A key of the entry occurs.
     Key {
-        /// The first of its keys that does.
+        /// The first of its keys that occurs.
         key: String,
-        /// The first text that has it; absent for a regular expression, which reads all of them together.
+        /// Kind of the first text that contains the key; absent for a regular expression, which searches all
+        /// texts together.
         #[serde(skip_serializing_if = "Option::is_none")]
         found_in: Option<KeyText>,
     },
 }
 
-/// Kinds of text that are read for keys.
+/// Kinds of text that are searched for keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyText {
     /// Messages of the chat.
     Messages,
-    /// Texts of user and character.
+    /// Texts of the user and the character.
     Persons,
-    /// Other texts that are read along.
+    /// Additional texts.
     Others,
-    /// The text of entries found before.
+    /// Text of entries that earlier passes activated.
     Entries,
 }
 
-/// What a pass reads.
+/// Texts that a pass searches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// The chat.
     First,
-    /// The chat, and the text of entries found before.
+    /// The chat, and the text of entries that earlier passes activated.
     Recursion,
-    /// More of the chat, since too few entries were found.
+    /// More of the chat, because too few entries are active.
     Further,
 }
 
-/// Characters of a key that are told.
+/// Most characters of a key in a reported cause.
 const KEY: usize = 200;
 
-/// The lists of [`Texts`].
+/// Kinds of the lists in [`Texts`], in order.
 const LISTS: [KeyText; 4] = [KeyText::Messages, KeyText::Persons, KeyText::Others, KeyText::Entries];
 
-/// Passes, at most: each finds an entry that was not found before, reads on, or takes the next level.
+/// Most passes. Each one activates a new entry, reads further, or takes the next recursion level.
 const PASSES: u32 = 1000;
 
-/// Finds the active entries of `book`. The rules are those of SillyTavern's world info: an entry is active if it is constant, or if a key
-/// occurs in the newest messages or, with recursion, in the text of active entries, and its secondary keys, its times, its
-/// groups, chance and the budget let it. The budget is given to constant entries first, then by `priority` and `order`; what
-/// comes after one that does not fit is dropped too.
+/// Finds the active entries of `book` by the rules of SillyTavern's world info. An entry is active if it is
+/// constant, or if a key occurs in the newest messages or, with recursion, in the text of active entries; its
+/// secondary keys, timed effects, groups, probability and the budget must allow it. The budget goes to
+/// constant entries first, then by `priority` and `order`; all entries after the first one that does not fit
+/// are dropped as well.
 ///
-/// Each key reads each text once; a regular expression reads all of them together.
+/// Each key searches each text once; a regular expression searches all texts together.
 #[must_use]
 pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     let mut run = Run::new(book, scan);
@@ -149,13 +151,13 @@ pub fn activate(book: &[Entry], scan: &Scan<'_>) -> Activation {
     }
 }
 
-/// The keys of one entry.
+/// Compiled keys of one entry.
 struct Keys {
     keys: Vec<Sought>,
     secondary: Vec<Sought>,
     additional: Vec<Sought>,
     exclude: Vec<Sought>,
-    /// Whether there is a regular expression among them.
+    /// True if one of them is a regular expression.
     patterns: bool,
 }
 
@@ -164,26 +166,26 @@ struct Run<'a> {
     scan: &'a Scan<'a>,
     settings: &'a ScanSettings,
     keys: Vec<Keys>,
-    /// Messages as they are read, the newest first.
+    /// Searched messages, the newest first.
     lines: Vec<Read<'a>>,
-    /// Texts of user and character, in the order of [`Source`].
+    /// Texts of the user and the character, in the order of [`Source`].
     sources: Vec<Read<'a>>,
     also: Vec<Read<'a>>,
-    /// Text of entries that others may be found in: that of one pass after the other.
+    /// Text of activated entries, one item for each pass.
     found: Vec<Read<'a>>,
-    /// What regular expressions read.
+    /// All texts joined, for regular expressions.
     whole: Whole,
-    /// Messages of the character.
+    /// Number of messages by the character.
     replies: usize,
-    /// Messages read beyond the depth.
+    /// Messages to read beyond the scan depth.
     further: usize,
-    /// Level of recursion.
+    /// Current recursion level.
     level: u32,
     timed: Timed,
     active: Vec<usize>,
-    /// Causes of the entries that were found.
+    /// Causes of the activations so far.
     causes: BTreeMap<usize, Wake>,
-    /// Entries that are not looked at again.
+    /// Entries that are decided and not examined again.
     settled: BTreeSet<usize>,
     dropped: Vec<Dropped>,
     warnings: Vec<String>,
@@ -286,17 +288,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether further messages are to be read.
+    /// Returns true if more messages must be searched.
     fn wants_more(&self) -> bool {
         let settings = self.settings;
         let depth = settings.scan_depth as usize + self.further;
-        // It goes on until it has read one more than the bound.
+        // Searches until one message beyond the bound, as SillyTavern does.
         let within = |most: u32| most == 0 || depth <= most as usize;
         let more = depth < self.scan.lines.len() && within(settings.min_activations_depth);
         self.active.len() < settings.min_activations as usize && !self.full && more
     }
 
-    /// One pass: the entries that became active in it.
+    /// Runs one pass and returns the entries that it activated.
     fn pass(&mut self, pass: Pass) -> Vec<usize> {
         let mut found = Vec::new();
         for at in 0..self.book.len() {
@@ -347,7 +349,7 @@ impl<'a> Run<'a> {
         new
     }
 
-    /// Whether an entry is found in a pass, and by how many keys.
+    /// Returns the number of matching keys of an entry, or `None` if it does not match in this pass.
     fn matches(&mut self, at: usize, pass: Pass) -> Option<Score> {
         let (entry, settings) = (&self.book[at], self.settings);
         let sticks = self.timed.sticks(entry);
@@ -370,7 +372,7 @@ impl<'a> Run<'a> {
                 return Some(Score::default());
             }
         }
-        // Of no message nothing else is read either.
+        // With a depth of 0, no other text is searched either.
         let depth =
             entry.scan_depth.map_or(settings.scan_depth as usize + self.further, |depth| depth as usize);
         let found = if pass == Pass::Further { &[] } else { &self.found[..] };
@@ -393,7 +395,7 @@ impl<'a> Run<'a> {
         Some(keys.score(entry, &texts, work))
     }
 
-    /// Whether an entry can be active at all in this turn.
+    /// Returns true if an entry can be active at all in this turn.
     fn possible(&self, entry: &Entry) -> bool {
         let settings = self.settings;
         entry.enabled
@@ -408,7 +410,7 @@ impl<'a> Run<'a> {
 }
 
 impl Keys {
-    /// The first key that occurs, by its number, where what occurs makes the entry active.
+    /// Returns the index of the first key that occurs, if all conditions of the entry hold.
     fn hold(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> Option<usize> {
         fn any(keys: &mut [Sought], texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
             keys.iter_mut().any(|key| key.occurs(texts, work))
@@ -435,7 +437,7 @@ impl Keys {
         holds.then_some(found)
     }
 
-    /// How many keys match; counted for groups only.
+    /// Counts the matching keys; always 0 for entries without a group.
     fn score(&mut self, entry: &Entry, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> Score {
         if entry.group.is_empty() {
             return Score::default();
@@ -447,13 +449,14 @@ impl Keys {
     }
 }
 
-/// A number from 0 to below 1 that a seed and a name decide, so that it is the same wherever an entry stands in its book.
+/// Returns a number in 0..1 that depends only on the seed and a name, so it does not change when a book is
+/// reordered.
 fn chance(seed: u64, what: &str, name: &str) -> f64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for byte in what.bytes().chain([0]).chain(name.bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    // Mixes all bits (splitmix64).
+    // Mixes all bits (splitmix64 finalizer).
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^= hash >> 31;

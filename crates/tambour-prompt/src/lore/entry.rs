@@ -1,98 +1,99 @@
-//! An entry of a lorebook in its normal form, whatever file it came from.
+//! Lorebook entry in a normal form that is independent of its file format.
 
 use serde::{Deserialize, Serialize};
 
 use tambour::finding::clip;
 
-/// One entry.
+/// A lorebook entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Entry {
-    /// Its name in the book; what it did in earlier turns is remembered under it.
+    /// Id in the book; timed effects are stored under it.
     pub id: String,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// Words one of which must occur; `/…/flags` is a regular expression.
+    /// Words, one of which must occur; `/…/flags` is a regular expression.
     pub keys: Vec<String>,
-    /// Further words, held against `logic`.
+    /// Secondary words, combined by `logic`.
     pub secondary_keys: Vec<String>,
-    /// How the secondary keys count.
+    /// Condition on the secondary keys.
     pub logic: Logic,
-    /// Whether the secondary keys count at all.
+    /// False if the secondary keys are ignored.
     pub selective: bool,
-    /// The text.
+    /// Text that goes into the prompt.
     pub content: String,
-    /// Whether it can be active.
+    /// False if the entry can never be active.
     pub enabled: bool,
-    /// Place among others: a lower one stands earlier in the prompt, a higher one goes first when room is short.
+    /// Order in the prompt, lower first. When the budget is short, higher entries win.
     pub order: i64,
     /// Active without a key.
     pub constant: bool,
     /// All keys are regular expressions.
     pub regex: bool,
-    /// Letter case counts; the setting decides if absent.
+    /// Case-sensitive keys; `None` uses the setting.
     pub case_sensitive: Option<bool>,
-    /// Keys match whole words only; the setting decides if absent.
+    /// Keys match whole words only; `None` uses the setting.
     pub whole_words: Option<bool>,
-    /// Where it goes.
+    /// Place in the prompt.
     pub position: Position,
-    /// Messages from the end of the chat, for [`Position::AtDepth`].
+    /// Number of messages from the end of the chat, for [`Position::AtDepth`].
     pub depth: u32,
-    /// The depth counts from the beginning of the chat.
+    /// Counts `depth` from the beginning of the chat.
     pub from_start: bool,
-    /// Role of the message it becomes at a depth.
+    /// Role of the message that the entry becomes at a depth.
     pub role: Role,
-    /// Name of its outlet, for [`Position::Outlet`].
+    /// Name of the outlet, for [`Position::Outlet`].
     pub outlet: String,
-    /// Percent of the times that it becomes active.
+    /// Probability of activation, in percent.
     pub probability: f64,
-    /// Groups of which one entry only is active.
+    /// Names of its groups; of each group, only one entry is active.
     pub group: Vec<String>,
-    /// It goes before the others of its group, without chance.
+    /// Wins its group without a random choice.
     pub group_override: bool,
-    /// Its weight when chance decides in a group.
+    /// Weight in the random choice of its group.
     pub group_weight: f64,
-    /// Whether the number of matching keys decides in its group first; the setting decides if absent.
+    /// In its group, the number of matching keys decides first; `None` uses the setting.
     pub group_scoring: Option<bool>,
-    /// It is not found in the text of other entries.
+    /// Not activated by the text of other entries.
     pub exclude_recursion: bool,
-    /// Others are not found in its text.
+    /// Its text does not activate other entries.
     pub prevent_recursion: bool,
-    /// It is found from that level of recursion on only; 0: at once.
+    /// First recursion level that can activate the entry; 0 means any pass.
     pub delay_until_recursion: u32,
-    /// Messages for which it stays active.
+    /// Number of messages for which the entry stays active.
     pub sticky: u32,
-    /// Messages for which it cannot be active after it was.
+    /// Number of messages for which the entry cannot be active again.
     pub cooldown: u32,
-    /// Messages that the chat needs to have.
+    /// Number of messages that the chat must have.
     pub delay: u32,
-    /// Newest messages that are read for it; the setting decides if absent.
+    /// Number of newest messages that are searched; `None` uses the setting.
     pub scan_depth: Option<u32>,
-    /// What else is read for it.
+    /// Texts of user and character that are searched as well.
     pub sources: Vec<Source>,
-    /// The budget does not hold for it.
+    /// Not limited by the budget.
     pub ignore_budget: bool,
-    /// Goes before lower ones when the budget is short.
+    /// Priority when the budget is short; higher wins.
     pub priority: i64,
-    /// Characters it is for.
+    /// Characters the entry applies to.
     pub filter: Filter,
-    /// Kinds of generation it is for; all if empty.
+    /// Kinds of generation the entry applies to; empty means all.
     pub triggers: Vec<String>,
-    /// Always active (`true`) or never (`false`), whatever its keys say.
+    /// Always active (`true`) or never (`false`), regardless of keys.
     pub force: Option<bool>,
-    /// One of these must occur as well.
+    /// Further words, one of which must occur as well.
     pub additional_keys: Vec<String>,
-    /// None of these may occur.
+    /// Words that must not occur.
     pub exclude_keys: Vec<String>,
-    /// Messages of the character that there must be.
+    /// Number of messages by the character that must exist.
     pub only_after: u32,
-    /// Active only when the messages of the character are a multiple of it.
+    /// Active only if the number of messages by the character is a multiple of this; 0 disables the
+    /// condition.
     pub only_every: u32,
-    /// Active only with that greeting.
+    /// Active only if the chat began with this greeting.
     pub greeting: Option<u32>,
-    /// Once active, for ever.
+    /// Stays active forever once activated.
     pub keep_after_match: bool,
-    /// Once active, never again.
+    /// Never activated again once activated.
     pub once: bool,
 }
 
@@ -146,14 +147,14 @@ impl Default for Entry {
     }
 }
 
-/// How secondary keys count, once a key has matched.
+/// Condition on the secondary keys, checked once a key has matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Logic {
-    /// One of them occurs.
+    /// At least one of them occurs.
     #[default]
     AndAny,
-    /// One of them does not occur.
+    /// At least one of them does not occur.
     NotAll,
     /// None of them occurs.
     NotAny,
@@ -161,7 +162,7 @@ pub enum Logic {
     AndAll,
 }
 
-/// Where an active entry goes.
+/// Place of an active entry in the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
@@ -178,9 +179,9 @@ pub enum Position {
     AtDepth,
     /// Before the example dialogues.
     ExamplesBefore,
-    /// After them.
+    /// After the example dialogues.
     ExamplesAfter,
-    /// Into an outlet, which a template prints.
+    /// In an outlet, which a template prints.
     Outlet,
     /// After the character's personality.
     Personality,
@@ -188,26 +189,26 @@ pub enum Position {
     Scenario,
 }
 
-/// A text of the user or the character that keys can be looked for in.
+/// Texts of the user or the character that an entry may search for its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Who the user is.
+    /// Description of the user.
     Persona,
-    /// Who the character is.
+    /// Description of the character.
     Description,
-    /// How it is.
+    /// Personality of the character.
     Personality,
-    /// Its text among the messages.
+    /// Text of the character inserted among the messages.
     DepthPrompt,
-    /// Where it is.
+    /// Scenario.
     Scenario,
-    /// The notes of its creator.
+    /// Notes of the character's creator.
     CreatorNotes,
 }
 
 impl Entry {
-    /// Words for it in messages: its title, else its id and its first key.
+    /// Returns a label for messages to users: the title, else the id and the first key.
     #[must_use]
     pub fn label(&self) -> String {
         if !self.title.trim().is_empty() {
@@ -222,7 +223,7 @@ impl Entry {
 }
 
 impl Source {
-    /// All of them, in the order in which they are read.
+    /// All texts, in the order in which they are searched.
     pub const ALL: [Source; 6] = [
         Source::Persona,
         Source::Description,
@@ -233,20 +234,20 @@ impl Source {
     ];
 }
 
-/// Who says a message.
+/// Role of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The system.
+    /// System.
     #[default]
     System,
-    /// The user.
+    /// User.
     User,
-    /// The model.
+    /// Model.
     Assistant,
 }
 
-/// For which characters an entry is: where there are names and tags, both count.
+/// Characters that an entry applies to. If both names and tags are given, both must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
@@ -254,12 +255,12 @@ pub struct Filter {
     pub names: Vec<String>,
     /// Tags of characters.
     pub tags: Vec<String>,
-    /// It is for all but those.
+    /// Inverts the filter.
     pub exclude: bool,
 }
 
 impl Filter {
-    /// Whether a character of that name and those tags passes.
+    /// Returns true if a character with this name and these tags passes.
     #[must_use]
     pub fn passes(&self, name: &str, tags: &[String]) -> bool {
         let named = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;

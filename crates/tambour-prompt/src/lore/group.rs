@@ -1,11 +1,11 @@
-//! Groups: of the entries of one, only one is active.
+//! Groups of entries, of which only one is active.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::{Entry, Logic};
 use super::timed::Timed;
 
-/// Keys of an entry that matched.
+/// Number of matching keys of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Score {
     pub(super) keys: usize,
@@ -13,7 +13,7 @@ pub(super) struct Score {
 }
 
 impl Score {
-    /// The score as SillyTavern counts it.
+    /// Returns the score as SillyTavern computes it.
     pub(super) fn of(self, entry: &Entry) -> usize {
         if entry.keys.is_empty() {
             return 0;
@@ -27,19 +27,19 @@ impl Score {
     }
 }
 
-/// What chooses in groups.
+/// Decides which entry of each group is active.
 pub(super) struct Chooser<'a> {
     pub(super) book: &'a [Entry],
     pub(super) timed: &'a Timed,
-    /// Entries of earlier passes.
+    /// Entries activated by earlier passes.
     pub(super) active: &'a [usize],
     pub(super) scoring: bool,
-    /// A number from 0 to below 1 for a name.
+    /// Returns a number in 0..1 for a name.
     pub(super) chance: &'a dyn Fn(&str) -> f64,
 }
 
 impl Chooser<'_> {
-    /// The entries of `found` that their groups give up.
+    /// Returns the entries of `found` that lose in their groups.
     pub(super) fn losers(&self, found: &[(usize, Score)]) -> BTreeSet<usize> {
         let mut lost = BTreeSet::new();
         let taken: BTreeSet<&str> = self.active.iter().flat_map(|&at| names(&self.book[at])).collect();
@@ -76,7 +76,7 @@ impl Chooser<'_> {
             .map(|(at, _)| *at)
             .collect();
         let first = left.iter().copied().filter(|&at| self.book[at].group_override);
-        // Of equal ones the first of the book.
+        // Of entries with equal order, the first in the book wins.
         if let Some(first) = first.max_by_key(|&at| (self.book[at].order, usize::MAX - at)) {
             return Some(Winner::One(first));
         }
@@ -93,11 +93,11 @@ impl Chooser<'_> {
 
 enum Winner {
     One(usize),
-    /// Those that stay from earlier turns, all of them.
+    /// All sticky entries of the group stay active.
     Sticky(BTreeSet<usize>),
 }
 
-/// Names of the groups of an entry.
+/// Returns the group names of an entry.
 fn names(entry: &Entry) -> impl Iterator<Item = &str> {
     entry.group.iter().map(|name| name.trim()).filter(|name| !name.is_empty())
 }

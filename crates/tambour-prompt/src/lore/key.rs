@@ -1,4 +1,4 @@
-//! Keys held against text. A regular expression takes time linear in the text, or is refused.
+//! Matching of keys against text. A regular expression runs in linear time or is refused.
 
 use std::borrow::Cow;
 
@@ -10,49 +10,50 @@ use super::pattern::{Fault, translate};
 use super::settings::ScanSettings;
 use tambour::finding::clip;
 
-/// Bytes of a regular expression.
+/// Longest regular expression, in bytes.
 const PATTERN: usize = 2 << 10;
 
-/// Bytes that a compiled one may take, the smallest first: the first that is enough is what it counts as.
+/// Size limits of compiled expressions, ascending; the first limit that suffices is the size it is charged
+/// as.
 const SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// Bytes that one takes at least while it reads.
+/// Smallest cache of a regular expression while it searches, in bytes.
 const CACHE: usize = 32 << 10;
 
-/// Bytes that those of one scan may take together.
+/// Memory limit of all compiled expressions of one scan, in bytes.
 const COMPILED: usize = 128 << 20;
 
-/// Bytes of what those of one scan are compiled to together, also where it is too large in the end.
+/// Limit on the bytes compiled during one scan, including failed attempts.
 const TRIED: usize = 192 << 20;
 
-/// Bytes that compiling one counts as for each byte it has.
+/// Bytes charged for compiling one byte of a pattern.
 const READING: usize = 64;
 
-/// Bytes of a text times those of a regular expression that reads it: its time goes up to that product.
+/// Largest product of text bytes and compiled size; the search time is proportional to it.
 const PRODUCT: usize = 1 << 33;
 
-/// Bytes that a text is looked for in at the cost of one byte that a regular expression of the smallest size reads.
+/// Bytes of plain text search that cost as much as one byte of the smallest regular expression.
 const FAST: u64 = 16;
 
-/// What regular expressions of one scan read again at most, in bytes of the smallest size, when there is more to read: they look at all of it at
-/// once. Beyond that they read what is new by itself.
+/// Bytes that regular expressions of one scan may search repeatedly, in units of the smallest size. They
+/// search all texts at once whenever new text arrives; beyond this limit they search only the new text.
 const AGAIN: u64 = 128 << 20;
 
-/// Costs that the keys of one scan may still have.
+/// Remaining cost limits for the keys of one scan.
 pub(super) struct Work<'a> {
-    /// Takes bytes that are read away; false if there are no more.
+    /// Charges for bytes that are searched; returns false if the limit is reached.
     read: &'a dyn Fn(u64) -> bool,
-    /// Bytes left for regular expressions.
+    /// Remaining bytes for compiled expressions.
     compiled: usize,
-    /// Bytes that may still be compiled, those that are in vain too.
+    /// Remaining bytes for compilation attempts.
     tried: usize,
-    /// What may still be read again.
+    /// Remaining bytes for repeated searches.
     again: u64,
-    /// Set when the scan was cut.
+    /// Set when the scan was ended early.
     pub(super) over: bool,
-    /// Set when a text was too long for a regular expression, which read its beginning alone.
+    /// Set when a regular expression searched only the beginning of a long text.
     pub(super) shortened: bool,
-    /// Set when regular expressions read texts by themselves that they should have read together.
+    /// Set when regular expressions searched new text separately instead of all texts together.
     pub(super) apart: bool,
 }
 
@@ -75,13 +76,13 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What is read for an entry.
+/// Texts that are searched for an entry.
 pub(super) struct Texts<'t, 'a> {
-    /// Messages, texts of characters, other texts, texts of entries.
+    /// Messages, texts of user and character, additional texts, texts of entries.
     pub(super) lists: [&'t [Read<'a>]; 4],
-    /// The texts of characters that are read.
+    /// Texts of user and character that the entry asks for.
     pub(super) sources: &'t [Source],
-    /// All of it together, for regular expressions.
+    /// All texts joined, for regular expressions.
     pub(super) whole: &'t Whole,
 }
 
@@ -91,22 +92,22 @@ impl Texts<'_, '_> {
     }
 }
 
-/// Number of the list that has the texts of characters, in the order of [`Source`].
+/// Index of the list with texts of user and character, which is in the order of [`Source`].
 const SOURCES: usize = 1;
 
-/// All texts that are read for an entry as one: each begins with a mark, as in SillyTavern.
+/// All texts of an entry joined into one. Each begins with a mark, as in SillyTavern.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// Numbers of messages and of texts of entries, and which texts of characters are in it: what tells it from others.
+    /// Numbers of messages and of entry texts, and the included character texts; identifies the joined text.
     made_of: Option<(usize, usize, Vec<Source>)>,
     text: Read<'static>,
 }
 
 impl Whole {
-    /// Begins a text, and joins it to the one before.
+    /// Separates the texts; without its first character, it begins the first one.
     const MARK: &'static str = "\n\u{1}";
 
-    /// Joins the texts of `lists` unless they are what it is made of.
+    /// Joins the texts of `lists`, unless they are already joined.
     pub(super) fn join(&mut self, lists: &[&[Read<'_>]; 4], sources: &[Source], work: &mut Work<'_>) {
         let made_of = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
         if self.made_of == made_of {
@@ -131,16 +132,16 @@ impl Whole {
     }
 }
 
-/// A key that is looked for in texts that grow.
+/// A key that is searched for in growing lists of texts.
 #[derive(Debug)]
 pub(super) struct Sought {
     key: Key,
     seen: bool,
-    /// The list with the text that has it.
+    /// List with the text that contains the key.
     list: Option<usize>,
-    /// Texts read, of each of the lists of [`Texts`].
+    /// Number of texts searched in each list of [`Texts`].
     read: [usize; 4],
-    /// What a regular expression has read together.
+    /// Identity of the joined text that a regular expression has searched.
     whole: Option<(usize, usize, Vec<Source>)>,
 }
 
@@ -149,8 +150,9 @@ impl Sought {
         Sought { key, seen: false, list: None, read: [0; 4], whole: None }
     }
 
-    /// Looks for it in the texts, as far as they may still be read. The lists are those of the last call, or longer. A text is read once;
-    /// a regular expression reads all of them together, again when there are more.
+    /// Searches the texts for the key, within the cost limits. The lists must be those of the last call, or
+    /// longer. Each text is searched once; a regular expression searches the joined text, again when it has
+    /// grown.
     pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
         match &self.key {
             Key::Always => return true,
@@ -190,31 +192,31 @@ impl Sought {
         self.seen
     }
 
-    /// The list of [`Texts`] with the text that has it, where it is looked for text by text.
+    /// Returns the list of [`Texts`] that contains the key; `None` for a search in the joined text.
     pub(super) fn list(&self) -> Option<usize> {
         self.list
     }
 
-    /// Whether it is looked for in all texts together.
+    /// Returns true if the key searches the joined text.
     pub(super) fn is_pattern(&self) -> bool {
         matches!(self.key, Key::Pattern(..))
     }
 }
 
-/// A key that is ready to be looked for.
+/// A compiled key.
 #[derive(Debug)]
 enum Key {
-    /// A text; in lower case if letter case does not count.
+    /// A text, in lower case if letter case is ignored.
     Text { text: String, case: bool, whole: bool },
-    /// A regular expression, and the size that it counts as.
+    /// A regular expression with the size it is charged as.
     Pattern(Box<Regex>, usize),
-    /// Blanks: they are in every text.
+    /// White space only: occurs in every text.
     Always,
-    /// Nothing, or what cannot be looked for.
+    /// Empty or invalid: never occurs.
     Never,
 }
 
-/// A text with its form in lower case.
+/// A text with its lower-case form.
 #[derive(Debug, Default)]
 pub(super) struct Read<'a> {
     text: Cow<'a, str>,
@@ -228,8 +230,8 @@ impl<'a> Read<'a> {
     }
 }
 
-/// The keys of `list` as `entry` and the settings want them read; what is odd about one is told in `warnings`. One that cannot be
-/// read is never found.
+/// Compiles the keys in `list` as `entry` and the settings require and adds problems to `warnings`. An
+/// invalid key never occurs.
 pub(super) fn keys(
     entry: &Entry,
     list: &[String],
@@ -252,7 +254,7 @@ pub(super) fn keys(
             return Key::Always;
         }
         let text = || {
-            // A key of several words is looked for as it is.
+            // A key of several words is searched without word boundaries.
             let whole = whole && !key.contains(char::is_whitespace);
             Key::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, whole }
         };
@@ -280,7 +282,7 @@ pub(super) fn keys(
     list.iter().map(|key| Sought::new(read(key))).collect()
 }
 
-/// What is odd about the keys of entries, whose regular expressions are compiled to so many bytes at most.
+/// Returns warnings about the keys of entries. `tried` limits the bytes that compilation attempts may use.
 pub(crate) fn odd_keys(entries: &[Entry], tried: usize) -> Vec<String> {
     let settings = ScanSettings::default();
     let (mut warnings, mut work) = (Vec::new(), Work { tried, ..Work::new(&|_| true) });
@@ -292,7 +294,7 @@ pub(crate) fn odd_keys(entries: &[Entry], tried: usize) -> Vec<String> {
     warnings
 }
 
-/// Pattern and flags of `/pattern/flags`; a slash in the pattern stands behind a backslash.
+/// Splits `/pattern/flags`; a slash in the pattern must be escaped.
 fn written(key: &str) -> Option<(&str, &str)> {
     let (pattern, flags) = key.strip_prefix('/')?.rsplit_once('/')?;
     let known = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
@@ -301,11 +303,11 @@ fn written(key: &str) -> Option<(&str, &str)> {
     (!pattern.is_empty() && flags.char_indices().all(known) && !bare).then_some((pattern, flags))
 }
 
-/// Why a regular expression is not made.
+/// Reason why a regular expression cannot be compiled.
 enum Failure {
-    /// It is none.
+    /// The pattern is not a valid regular expression.
     Invalid(&'static str),
-    /// Anything else.
+    /// Any other reason.
     Other(String),
 }
 
@@ -357,7 +359,7 @@ fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Failu
 }
 
 impl Key {
-    /// Bytes that looking for it counts as.
+    /// Returns the cost of a search, in bytes.
     fn cost(&self, read: &Read<'_>) -> u64 {
         let bytes = read.text.len() as u64;
         match self {
@@ -387,7 +389,8 @@ impl Key {
     }
 }
 
-/// Whether the occurrence of `word` at `at` is a word of its own, as SillyTavern has it: neither an ASCII letter, a digit nor `_` stands beside it.
+/// Returns true if `word` at `at` is not adjacent to an ASCII letter, a digit or `_`, SillyTavern's rule for
+/// whole words.
 fn is_word(hay: &str, at: usize, word: &str) -> bool {
     let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let (before, after) = (&hay.as_bytes()[..at], &hay.as_bytes()[at + word.len()..]);

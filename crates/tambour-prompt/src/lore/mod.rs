@@ -1,7 +1,8 @@
-//! World info: the entries of lorebooks, and which of them stand in a prompt (`docs/from-sillytavern.md`).
+//! World info: entries of lorebooks and the choice of those that go into a prompt
+//! (`docs/from-sillytavern.md`).
 //!
-//! [`activate`] is a pure function: entries, the messages so far, settings, what earlier turns left, and a function that counts
-//! tokens go in; active entries, the places they go to and what was dropped come out.
+//! [`activate`] is a pure function of entries, messages, settings, timed effects of earlier turns and a token
+//! counter. It returns the active entries, their places and the dropped entries.
 //!
 //! ```
 //! use tambour_prompt::lore::{activate, Entry, Line, Scan};

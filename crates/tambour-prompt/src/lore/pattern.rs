@@ -1,25 +1,26 @@
-//! Regular expressions as books write them, in JavaScript's form, to those of linear time that mean the same.
+//! Translates regular expressions in JavaScript syntax, as books use them, to equivalent ones that run in
+//! linear time.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Why there is none.
+/// Reason why a pattern cannot be translated.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is none in JavaScript either.
+    /// The pattern is invalid in JavaScript too.
     Invalid(&'static str),
-    /// It is one there, and none of linear time.
+    /// The pattern is valid in JavaScript but cannot run in linear time.
     Beyond(&'static str),
 }
 
 type Done<T> = Result<T, Fault>;
 
-/// ASCII alone, as there.
+/// JavaScript's classes cover ASCII only.
 const DIGITS: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = "\\s\\x{feff}";
 
-/// The pattern in the form of the engine; `flags` are those behind it.
+/// Translates a pattern to the syntax of the `regex` crate. `flags` are those after the closing slash.
 pub(super) fn translate(pattern: &str, flags: &str) -> Done<String> {
     let mut translator = Translator {
         rest: pattern.chars().peekable(),
@@ -29,7 +30,7 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Done<String> {
     };
     translator.run()?;
     let out = translator.out;
-    // It begins where the text does.
+    // A sticky pattern matches at the start of the text.
     Ok(if flags.contains('y') { format!("\\A(?:{out})") } else { out })
 }
 
@@ -40,17 +41,17 @@ struct Translator<'p> {
     dot: &'static str,
 }
 
-/// A part of a class of characters.
+/// An element of a character class.
 enum Atom {
     Char(char),
-    /// As it stands between the brackets.
+    /// A set, written as inside brackets.
     Set(String),
 }
 
 impl Translator<'_> {
     fn run(&mut self) -> Done<()> {
         let mut depth = 0_usize;
-        // Whether there is something that can be repeated.
+        // True if the previous element can be repeated.
         let mut atom = false;
         while let Some(c) = self.rest.next() {
             match c {
@@ -111,7 +112,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A number of repetitions, or a brace that is text; whether something follows that can be repeated.
+    /// Reads a repetition count, or a literal brace; returns whether the result can be repeated.
     fn braces(&mut self, atom: bool) -> Done<bool> {
         let mut ahead = self.rest.clone();
         let inside: String = ahead.by_ref().take(24).take_while(|c| *c != '}').collect();
@@ -136,7 +137,7 @@ impl Translator<'_> {
         Ok(false)
     }
 
-    /// What stands behind an opening bracket.
+    /// Reads the beginning of a group, after its opening parenthesis.
     fn group(&mut self) -> Done<()> {
         self.out.push('(');
         if self.rest.next_if_eq(&'?').is_none() {
@@ -148,7 +149,7 @@ impl Translator<'_> {
             Some('<') => match self.rest.peek() {
                 Some('=' | '!') => return Err(Fault::Beyond("it looks behind")),
                 _ => {
-                    // Its name counts for back references alone.
+                    // The name matters only to back references, which are not supported.
                     let name: String = self.rest.by_ref().take_while(|c| *c != '>').collect();
                     if !name.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$') {
                         return Err(Fault::Invalid("a group has no name"));
@@ -160,7 +161,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// What stands behind a backslash; whether it can be repeated.
+    /// Reads an escape after its backslash; returns whether it can be repeated.
     fn escape(&mut self) -> Done<bool> {
         let Some(&c) = self.rest.peek() else { return Err(Fault::Invalid("it ends with a backslash")) };
         match c {
@@ -186,7 +187,7 @@ impl Translator<'_> {
         Ok(true)
     }
 
-    /// The characters that an escape stands for, in a class and outside.
+    /// Reads the characters that an escape stands for, inside or outside of a class.
     fn escaped(&mut self) -> Done<Atom> {
         let Some(c) = self.rest.next() else { return Err(Fault::Invalid("it ends with a backslash")) };
         let not = |set: &str| Atom::Set(format!("[^{set}]"));
@@ -227,7 +228,7 @@ impl Translator<'_> {
         if let Some(c) = char::from_u32(first) {
             return Ok(Atom::Char(c));
         }
-        // Two halves of one character.
+        // A surrogate pair encodes one character.
         let mut ahead = self.rest.clone();
         if ahead.next() == Some('\\') && ahead.next() == Some('u') {
             let before = std::mem::replace(&mut self.rest, ahead);
@@ -241,7 +242,7 @@ impl Translator<'_> {
         Err(Fault::Beyond("it has half a character"))
     }
 
-    /// A number of so many digits, if they are there.
+    /// Reads a number of exactly `digits` hexadecimal digits, or nothing.
     fn hex(&mut self, digits: usize) -> Option<u32> {
         let text: String = self.rest.clone().take(digits).collect();
         let whole = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -252,7 +253,7 @@ impl Translator<'_> {
         Some(number)
     }
 
-    /// A class of characters behind its opening bracket.
+    /// Reads a character class after its opening bracket.
     fn class(&mut self) -> Done<()> {
         let negated = self.rest.next_if_eq(&'^').is_some();
         let mut set = String::new();
@@ -288,7 +289,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The next part of a class; nothing at its end.
+    /// Reads the next element of a class; `None` at its end.
     fn atom(&mut self) -> Done<Option<Atom>> {
         match self.rest.next() {
             None => Err(Fault::Invalid("a bracket is not closed")),
@@ -300,7 +301,7 @@ impl Translator<'_> {
     }
 }
 
-/// A character of a class.
+/// Returns a class element for a character.
 fn point(c: char) -> String {
     format!("\\x{{{:x}}}", u32::from(c))
 }
@@ -309,7 +310,7 @@ fn point(c: char) -> String {
 mod tests {
     use super::{Fault, translate};
 
-    /// Whether the pattern is found in the text, as JavaScript has it.
+    /// Returns true if the pattern matches the text.
     fn found(pattern: &str, flags: &str, text: &str) -> bool {
         let translated = translate(pattern, flags).unwrap_or_else(|fault| panic!("{pattern}: {fault:?}"));
         let mut builder = regex::RegexBuilder::new(&translated);

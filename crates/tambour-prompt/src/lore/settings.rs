@@ -1,45 +1,45 @@
-//! What a scan is given.
+//! Input of a scan.
 
 use serde::{Deserialize, Serialize};
 
 use super::entry::Source;
 use super::timed::Timed;
 
-/// One message of the chat, as it is read.
+/// A message of the chat, as a scan reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Line {
-    /// `user`, `assistant` or `system`.
+    /// One of `user`, `assistant` and `system`.
     pub role: String,
-    /// Who says it.
+    /// Name of the speaker.
     pub name: String,
-    /// What is said.
+    /// Text of the message.
     pub content: String,
 }
 
-/// How entries are looked for. Field by field what the world-info settings of SillyTavern are called.
+/// Settings of a scan. The fields have the names of SillyTavern's world-info settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScanSettings {
-    /// Newest messages that are read.
+    /// Number of newest messages that are searched.
     pub scan_depth: u32,
-    /// Whether names are read with the messages.
+    /// Prefixes messages with the names of their speakers.
     pub include_names: bool,
-    /// Whether entries are found in the text of others.
+    /// Lets the text of active entries activate others.
     pub recursive: bool,
-    /// Passes, at most, the first over the messages among them; 0: as many as it takes.
+    /// Most passes, including the first one over the messages; 0 means no limit.
     pub max_recursion_steps: u32,
-    /// Letter case counts.
+    /// Case-sensitive keys.
     pub case_sensitive: bool,
     /// Keys match whole words only.
     pub whole_words: bool,
-    /// The number of matching keys decides in groups first.
+    /// In groups, the number of matching keys decides first.
     pub group_scoring: bool,
-    /// Entries wanted: further messages are read until there are as many.
+    /// Number of entries to activate: more messages are searched until there are as many.
     pub min_activations: u32,
-    /// Messages that are read for that, at most; 0: all.
+    /// Most messages searched for `min_activations`; 0 means all.
     pub min_activations_depth: u32,
-    /// Tokens for all entries; none: any number.
+    /// Most tokens of all entries; `None` means no limit.
     pub budget: Option<usize>,
     /// Name of the character.
     pub character: String,
@@ -47,9 +47,9 @@ pub struct ScanSettings {
     pub tags: Vec<String>,
     /// Kind of generation: `normal`, `continue`, `impersonate`, `swipe`, `regenerate`, `quiet`.
     pub trigger: String,
-    /// The greeting the chat began with.
+    /// Index of the greeting that the chat began with.
     pub greeting: u32,
-    /// What chance is made of: the same seed gives the same entries.
+    /// Seed of random choices: the same seed gives the same entries.
     pub seed: u64,
 }
 
@@ -75,30 +75,31 @@ impl Default for ScanSettings {
     }
 }
 
-/// One scan: the chat, how it is read, what earlier ones left.
+/// Input of a scan: the chat, the settings and the timed effects of earlier turns.
 pub struct Scan<'a> {
     /// Messages, the oldest first.
     pub lines: &'a [Line],
-    /// Texts that are read as well, at any depth.
+    /// Additional texts that are searched at any depth.
     pub also: &'a [&'a str],
     /// Texts of the user and the character, for entries whose [`Entry::sources`] name them.
     ///
     /// [`Entry::sources`]: super::Entry::sources
     pub sources: &'a [(Source, String)],
-    /// How entries are looked for.
+    /// Settings of the scan.
     pub settings: ScanSettings,
-    /// What earlier turns left.
+    /// Timed effects of earlier turns.
     pub timed: Timed,
-    /// Tokens of a text.
+    /// Counts the tokens of a text.
     pub count: &'a dyn Fn(&str) -> usize,
-    /// Takes bytes that keys read away from what a scan may cost; false if there are no more ([`Activation::cut`]).
+    /// Charges for bytes that keys search; returns false when the limit is reached ([`Activation::cut`]).
     ///
     /// [`Activation::cut`]: super::Activation::cut
     pub read: &'a dyn Fn(u64) -> bool,
 }
 
 impl<'a> Scan<'a> {
-    /// A scan of those messages with usual settings, nothing remembered, and tokens [estimated](super::super::tokens::estimate).
+    /// Creates a scan of these messages with default settings, without timed effects, and with
+    /// [estimated](super::super::tokens::estimate) tokens.
     #[must_use]
     pub fn new(lines: &'a [Line]) -> Scan<'a> {
         Scan {

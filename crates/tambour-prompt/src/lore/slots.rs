@@ -1,4 +1,4 @@
-//! The places of a prompt that active entries go to.
+//! Places of a prompt that active entries go to.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::entry::{Entry, Position, Role};
 
-/// Indexes of active entries by place, in each the one that stands earlier first: by `order`, in outlets from the highest down, then as in the
-/// book.
+/// Indexes of active entries by place. Each list is sorted by `order`, then by position in the book; outlets
+/// are sorted from the highest `order` down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Slots {
     /// Before the character.
@@ -26,27 +26,27 @@ pub struct Slots {
     pub personality: Vec<usize>,
     /// After the scenario.
     pub scenario: Vec<usize>,
-    /// By the name of the outlet; letter case counts.
+    /// Entries by the name of their outlet, case-sensitive.
     pub outlets: BTreeMap<String, Vec<usize>>,
-    /// Among the messages: from the end first, by depth, then by role.
+    /// Entries among the messages, sorted by `from_start`, depth and role.
     pub depth: Vec<AtDepth>,
 }
 
 /// Entries of one place among the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtDepth {
-    /// Messages between the place and the end of the chat; with `from_start`, the beginning.
+    /// Number of messages between the place and the end of the chat, or its beginning if `from_start` is set.
     pub depth: u32,
-    /// Whether it counts from the beginning.
+    /// Counts `depth` from the beginning of the chat.
     pub from_start: bool,
-    /// Role of the message they become.
+    /// Role of the message that the entries become.
     pub role: Role,
-    /// The entries.
+    /// Indexes of the entries.
     pub entries: Vec<usize>,
 }
 
 impl Slots {
-    /// Fills the places with those entries of a book.
+    /// Sorts the active entries of a book into their places.
     pub(super) fn fill(book: &[Entry], active: &[usize]) -> Slots {
         let mut active = active.to_vec();
         active.sort_by_key(|&at| (book[at].order, at));

@@ -1,4 +1,4 @@
-//! What entries did in earlier turns: which stay, and which rest. A turn is counted in messages of the chat.
+//! Timed effects of entries across turns: sticky and cooldown. Time is counted in messages of the chat.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,32 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 
-/// What is remembered, by the `id` of an entry. It is part of a chat, kept by the caller between turns.
+/// Timed effects by the `id` of an entry. Part of a chat; the caller stores it between turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timed(pub BTreeMap<String, Times>);
 
-/// What is remembered of one entry.
+/// Timed effects of one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Times {
-    /// It stays active.
+    /// Period in which the entry stays active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sticky: Option<Span>,
-    /// It cannot be active.
+    /// Period in which the entry cannot be active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown: Option<Span>,
 }
 
-/// Messages of the chat between which something holds.
+/// Period of the chat, counted in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// Messages there were when it began.
+    /// Number of messages when the period began.
     pub since: u64,
-    /// It holds while there are fewer.
+    /// Number of messages at which the period ends.
     pub until: u64,
-    /// Holds also when the chat is as long as when it began: it was not begun by an activation of that turn.
+    /// True for a period that began when another ended. Such a period is not taken back when its turn is
+    /// generated again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
 }
@@ -44,7 +45,8 @@ impl Span {
 }
 
 impl Timed {
-    /// Ends what is over when the chat has `now` messages. A turn that is generated anew takes back what it had begun.
+    /// Ends periods that are over when the chat has `now` messages. When a turn is generated again, the
+    /// periods that it began are taken back.
     pub(super) fn pass(&mut self, book: &[Entry], now: u64) {
         let entries: HashMap<&str, &Entry> = book.iter().map(|entry| (entry.id.as_str(), entry)).collect();
         self.0.retain(|id, times| {
@@ -63,7 +65,7 @@ impl Timed {
         });
     }
 
-    /// Remembers that `entry` became active when the chat had `now` messages.
+    /// Begins the periods of `entry`, which became active when the chat had `now` messages.
     pub(super) fn begin(&mut self, entry: &Entry, now: u64) {
         let sticky = entry.sticky > 0 || entry.keep_after_match;
         let cooldown = entry.cooldown > 0 || entry.once;
@@ -79,12 +81,12 @@ impl Timed {
         }
     }
 
-    /// Whether an entry stays active.
+    /// Returns true if an entry stays active.
     pub(super) fn sticks(&self, entry: &Entry) -> bool {
         self.0.get(&entry.id).is_some_and(|times| times.sticky.is_some())
     }
 
-    /// Whether an entry cannot be active.
+    /// Returns true if an entry cannot be active.
     pub(super) fn rests(&self, entry: &Entry) -> bool {
         !self.sticks(entry) && self.0.get(&entry.id).is_some_and(|times| times.cooldown.is_some())
     }

@@ -1,11 +1,11 @@
-//! What arguments and bodies of macros come to before they are written.
+//! Preparation of macro arguments and bodies before they are written as Jinja.
 
 use std::borrow::Cow;
 
 use super::node::{Macro, Node, shorten, split, trim};
 use super::table::Target;
 
-/// Both branches of a condition.
+/// Splits a condition into its two branches.
 pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<Node<'s>>>) {
     let body = one.body.take().or_else(|| (one.args.len() > 1).then(|| one.args.pop().unwrap_or_default()));
     let mut then = body.unwrap_or_default();
@@ -17,13 +17,14 @@ pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<No
     (then, otherwise)
 }
 
-/// Takes the white space around nodes, and the indentation of their first line from all.
+/// Removes the white space around nodes, and the indentation of their first line from all lines.
 pub(super) fn dedent(nodes: &mut Vec<Node<'_>>) {
     unindent(nodes);
     edges(nodes);
 }
 
-/// Takes white space from both ends past macros that print nothing, and macros that are nothing but white space.
+/// Trims white space at both ends, past macros that print nothing and including macros that print only white
+/// space.
 fn edges(nodes: &mut Vec<Node<'_>>) {
     let mut gone = vec![false; nodes.len()];
     for forwards in [true, false] {
@@ -59,7 +60,7 @@ fn prints_nothing(target: Target) -> bool {
     }
 }
 
-/// Takes the white space around nodes, and the indentation of their first line from all.
+/// Removes the white space around nodes, and the indentation of their first line from all lines.
 fn unindent(nodes: &mut Vec<Node<'_>>) {
     let Some(Node::Text(first)) = nodes.first() else {
         return trim(nodes);
@@ -87,13 +88,13 @@ fn unindent(nodes: &mut Vec<Node<'_>>) {
     }
 }
 
-/// Whether `::` stands in the one argument of a choice.
+/// Returns true if the arguments of a choice are separated by `::`.
 pub(super) fn divided(args: &[Vec<Node<'_>>]) -> bool {
     args.iter().flatten().any(|node| matches!(node, Node::Text(text) if text.contains("::")))
         || args.len() > 1
 }
 
-/// The items of a choice, trimmed.
+/// Returns the items of a choice, trimmed.
 pub(super) fn choices(mut args: Vec<Vec<Node<'_>>>, comma: bool) -> Vec<Vec<Node<'_>>> {
     if args.len() == 1 {
         let one = args.pop().unwrap_or_default();
@@ -103,7 +104,7 @@ pub(super) fn choices(mut args: Vec<Vec<Node<'_>>>, comma: bool) -> Vec<Vec<Node
     args
 }
 
-/// Divides at commas; `\,` is one.
+/// Splits at commas; `\,` is a literal comma.
 pub(super) fn by_commas(nodes: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
     const COMMA: &str = "\u{1}";
     let hidden = nodes.into_iter().map(|node| match node {
@@ -119,7 +120,7 @@ pub(super) fn by_commas(nodes: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
     items
 }
 
-/// The whole hours of `UTC+2`.
+/// Returns the hour offset in `UTC+2`.
 pub(super) fn offset(text: &str) -> Option<i32> {
     let behind = text.get(..3).filter(|utc| utc.eq_ignore_ascii_case("utc")).map(|_| &text[3..])?;
     let sign = behind.starts_with(['+', '-']);
@@ -128,7 +129,7 @@ pub(super) fn offset(text: &str) -> Option<i32> {
         .then(|| behind.parse().ok())?
 }
 
-/// Takes the quotes from a word.
+/// Removes the quotes around a word.
 pub(super) fn unquote(nodes: &mut [Node<'_>]) {
     let last = nodes.len();
     if let Some(Node::Text(text)) = nodes.first_mut()
@@ -145,7 +146,7 @@ pub(super) fn unquote(nodes: &mut [Node<'_>]) {
     }
 }
 
-/// The path of a variable without the entities of HTML.
+/// Decodes HTML entities in the path of a variable.
 pub(super) fn decoded(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     for node in &mut nodes {
         if let Node::Text(text) = node
@@ -158,7 +159,7 @@ pub(super) fn decoded(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     nodes
 }
 
-/// Whether a text would end a raw block.
+/// Returns true if a text would end a raw block.
 pub(super) fn ends_raw(text: &str) -> bool {
     text.match_indices("{%").any(|(at, _)| {
         let rest = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
@@ -166,7 +167,7 @@ pub(super) fn ends_raw(text: &str) -> bool {
     })
 }
 
-/// A text as a literal of Jinja.
+/// Returns a text as a Jinja string literal.
 pub(super) fn quoted(text: &str, quote: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);

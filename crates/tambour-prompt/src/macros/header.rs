@@ -1,11 +1,11 @@
-//! What stands between the braces of a macro: its flags, its name, and its arguments.
+//! Content between the braces of a macro: flags, name and arguments.
 
 use std::borrow::Cow;
 
 use super::node::{Form, Macro, Node, split, trim};
 use super::table;
 
-/// The beginning of a macro: flags, name, and what follows it.
+/// The beginning of a macro: flags, name and the text after it.
 pub(super) struct Header<'t> {
     closes: bool,
     keep: bool,
@@ -32,7 +32,7 @@ impl<'t> Header<'t> {
         } else if rest.starts_with(['.', '$']) {
             1
         } else if rest.get(..8).is_some_and(|name| table::utc(name, &rest[8..]).is_some()) {
-            // `time_UTC-5`: the sign is no part of the name.
+            // In `time_UTC-5`, the sign is not part of the name.
             8
         } else {
             table::name_length(rest)
@@ -41,7 +41,7 @@ impl<'t> Header<'t> {
         Header { closes, keep, name, rest: behind }
     }
 
-    /// Whether what is known of it makes it a macro of the table, and no expression of Jinja.
+    /// Returns true if the beginning identifies a known macro rather than a Jinja expression.
     pub(super) fn is_macro(&self) -> bool {
         let short =
             matches!(self.name, "." | "$") && self.rest.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -49,7 +49,7 @@ impl<'t> Header<'t> {
         let behind = self.rest.trim_start();
         let spaced = behind.len() < self.rest.len();
         let known = match table::find(self.name) {
-            // A filter or an operator makes it an expression.
+            // A filter or an operator after the name makes it an expression.
             Some(rule) => {
                 follows(behind) || spaced && rule.most > 0 && !behind.starts_with(['|', '~', '=', '+', '*'])
             }
@@ -59,7 +59,7 @@ impl<'t> Header<'t> {
     }
 }
 
-/// A macro from what stands between its braces.
+/// Builds a macro from the nodes between its braces.
 pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usize) -> Node<'s> {
     let first = match nodes.first() {
         Some(Node::Text(Cow::Borrowed(text))) => *text,
@@ -89,7 +89,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
             nodes.len() == 1 && !header.closes && header.rest.trim().is_empty() && table::is_name(name);
         return if alone { Node::Bare { name, written } } else { unknown(nodes) };
     };
-    // The lexer there takes two slashes for the name, so that the third closes.
+    // SillyTavern's lexer takes two slashes as the name, so a third one closes.
     let closes = header.closes || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
     let blank = nodes.len() == 1 && (closes || header.rest.trim().is_empty());
     let (rest, form) = match header.rest {
@@ -101,7 +101,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usi
                 (Some(rest), _) => (rest, Form::Double),
                 (None, Some(rest)) => (rest, Form::Single),
                 _ if trimmed.is_empty() && nodes.len() == 1 => ("", Form::None),
-                // Letters right behind the name would be part of it; a blank or a quote divides.
+                // Letters directly after the name would be part of it; a blank or a quote separates.
                 _ if trimmed.len() < rest.len() || rest.is_empty() || rest.starts_with(['"', '\'']) => {
                     (trimmed, Form::Single)
                 }

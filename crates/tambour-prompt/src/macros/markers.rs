@@ -1,8 +1,9 @@
-//! The markers from before there were macros: `<USER>`, `<BOT>` and their like.
+//! Legacy markers that predate macros: `<USER>`, `<BOT>` and the like.
 
 use std::collections::HashMap;
 
-/// The old markers of a text that are macros: those whose closing tag is there are markup (M-011).
+/// Finds the legacy markers of a text. Those with a matching closing tag are markup and left out (M-011).
+/// Maps the offset of each marker to its end and the name of the macro.
 pub(super) fn markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
     const NAMES: &[(&str, &str)] = &[
         ("user", "user"),

@@ -1,4 +1,4 @@
-//! Macros of SillyTavern and Tavern-Helper, translated to Jinja (F-027, F-030 to F-035).
+//! Translates macros of SillyTavern and Tavern-Helper to Jinja (F-027, F-030 to F-035).
 //!
 //! ```
 //! use tambour_prompt::macros::migrate;
@@ -13,9 +13,9 @@
 //! assert_eq!(migrate(&migrated.text).text, migrated.text);
 //! ```
 //!
-//! Macros are read as the engine of 2026 reads them: names in any case, blanks inside the braces, `::` between arguments, one `:` or
-//! a blank before a single one, arguments within arguments, scoped forms, `\{` and `\}`. Jinja that stands in the text stays. A
-//! macro that is not known stays as text, so that it prints as it was written.
+//! The syntax is that of the 2026 macro engine: names in any case, blanks inside the braces, `::` between
+//! arguments, one `:` or a blank before a single argument, nested macros, scoped forms, `\{` and `\}`. Jinja
+//! in the text is left as it is. An unknown macro becomes text, so that it prints as it was written.
 
 mod args;
 mod header;
@@ -34,51 +34,51 @@ use crate::jinja::{compiles, syntax_fault};
 use tambour::finding::clip;
 use tambour::span::Place;
 
-/// Warnings of one text that are kept.
+/// Most warnings kept for one text.
 const WARNINGS: usize = 1_000;
 
-/// A text whose macros are Jinja.
+/// A text with its macros translated to Jinja.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Migrated {
-    /// The template.
+    /// The Jinja template.
     pub text: String,
-    /// What was noticed, in the order of the text.
+    /// Warnings, in the order of the text.
     pub warnings: Vec<MacroWarning>,
-    /// What was done (F-032).
+    /// Counts of translated macros (F-032).
     pub report: Report,
 }
 
-/// Something about a macro.
+/// A problem with a macro.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MacroWarning {
-    /// `macro_unknown`, `condition_literal`, `time_zone_unknown`, `macro_limit` or `jinja_invalid`.
+    /// One of `macro_unknown`, `condition_literal`, `time_zone_unknown`, `macro_limit` and `jinja_invalid`.
     pub code: &'static str,
-    /// The macro, or the word.
+    /// Name of the macro, or the word in question.
     pub name: String,
     /// Line in the text, from 1.
     pub line: u32,
     /// Column in Unicode scalar values, from 1.
     pub column: u32,
-    /// What is wrong, in lower case.
+    /// Description of the problem, in lower case.
     pub message: String,
 }
 
-/// What a migration did (F-032).
+/// Counts of a migration (F-032).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// Macros that became Jinja.
+    /// Number of macros translated to Jinja.
     pub translated: usize,
-    /// Macros that stayed as text.
+    /// Number of macros left as text.
     pub left: usize,
-    /// Translated macros by row of the macro table; `-` for those that it does not list.
+    /// Translated macros by row of the macro table; `-` for macros outside of the table.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
 impl Report {
-    /// Adds that of another text.
+    /// Adds the counts of another text.
     pub fn add(&mut self, other: &Report) {
         self.translated += other.translated;
         self.left += other.left;
@@ -88,14 +88,14 @@ impl Report {
     }
 }
 
-/// Translates the macros of a text. Every text can be translated; linear in its length, and done a second time it changes nothing
-/// (F-031). One with more than 50,000 macros and escapes stays as it was written, and `macro_limit` says so.
+/// Translates the macros of a text. Never fails, runs in linear time, and is idempotent (F-031). A text with
+/// more than 50,000 macros and escapes is left unchanged and gets the warning `macro_limit`.
 #[must_use]
 pub fn migrate(source: &str) -> Migrated {
     let parsed = parse::parse(source, true);
     let foreign = parsed.has_jinja();
     let (text, warnings, report) = write::write(source, parsed);
-    // Braces that look like Jinja and are none are text.
+    // Braces that look like Jinja but do not compile are treated as text.
     let (text, warnings, report) = match foreign.then(|| syntax_fault(&text)).flatten() {
         Some(why) => {
             let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
@@ -108,7 +108,7 @@ pub fn migrate(source: &str) -> Migrated {
     Migrated { text, warnings, report }
 }
 
-/// Tells of a text that looks like Jinja and is none, such as one with a block that is not closed.
+/// Warns about a text that looks like Jinja but does not compile, such as one with an unclosed block.
 fn no_jinja(source: &str, why: &str) -> MacroWarning {
     let start = ["{%", "{{"].iter().find_map(|mark| source.find(mark)).unwrap_or_default();
     let place = Place::START.after(&source[..start]);
@@ -117,7 +117,8 @@ fn no_jinja(source: &str, why: &str) -> MacroWarning {
     MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
 }
 
-/// A marker whose closing tag stood in something that has gone, such as a comment, is one now.
+/// Migrates again for markers whose closing tag was inside something that the first pass removed, such as a
+/// comment.
 fn settled(source: &str, mut text: String) -> String {
     if source.contains("</") && text != source {
         for _ in 0..2 {
@@ -131,14 +132,15 @@ fn settled(source: &str, mut text: String) -> String {
     text
 }
 
-/// As [`migrate`], for a text of another program: nothing in it is Jinja, so that what looks like it prints as it was written.
+/// Like [`migrate`], for a text of another program: nothing in it is Jinja, so text that looks like Jinja
+/// prints as it was written.
 #[must_use]
 pub fn migrate_foreign(source: &str) -> Migrated {
     let (text, warnings, report) = write::write(source, parse::parse(source, false));
     Migrated { text, warnings, report }
 }
 
-/// Whether a text may hold macros or Jinja; if not, it is its own migration.
+/// Returns true if a text may contain macros or Jinja. Any other text is its own migration.
 #[must_use]
 pub fn may_hold(source: &str) -> bool {
     let bytes = source.as_bytes();

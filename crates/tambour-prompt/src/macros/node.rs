@@ -1,43 +1,43 @@
-//! The nodes of a text with macros, and what is done with lists of them.
+//! Syntax nodes of a text with macros, and operations on lists of them.
 
 use std::borrow::Cow;
 
 use super::table::Rule;
 
-/// A part of a text.
+/// A node of a parsed text.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'s> {
-    /// Text as it is printed.
+    /// Literal text.
     Text(Cow<'s, str>),
-    /// `{{ … }}` of Jinja: all of it, and the expression.
+    /// `{{ … }}` of Jinja: the whole tag and the expression in it.
     Jinja(&'s str, &'s str),
     /// A statement, a comment or a raw block of Jinja.
     Verbatim(&'s str),
-    /// A text that is left alone.
+    /// Text that is not parsed further.
     Rest(&'s str),
-    /// A name alone: the name, and how it was written.
+    /// A single name in braces: the name, and the tag as written.
     Bare { name: &'s str, written: &'s str },
-    /// Apart, so that other nodes stay small.
+    /// A known macro; boxed to keep the enum small.
     Macro(Box<Macro<'s>>),
-    /// A macro that is none: its marks are text, what stands between them is not.
+    /// An unknown macro: its braces are text, its content is parsed.
     Unknown { name: Cow<'s, str>, at: usize, inside: Vec<Node<'s>> },
 }
 
-/// A macro that the table has.
+/// A macro listed in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Macro<'s> {
     pub(super) rule: &'static Rule,
     pub(super) name: Cow<'s, str>,
-    /// `{{#name}}`: white space stays.
+    /// True for `{{#name}}`, which preserves white space.
     pub(super) keep: bool,
     pub(super) form: Form,
     pub(super) args: Vec<Vec<Node<'s>>>,
-    /// What stands before its closing tag.
+    /// Content up to the closing tag.
     pub(super) body: Option<Vec<Node<'s>>>,
-    /// All of it, as it was written; the opening tag of a scoped one.
+    /// The macro as written; for a scoped one, its opening tag.
     pub(super) written: &'s str,
     pub(super) at: usize,
-    /// Whether it is `{{/name}}`.
+    /// True for `{{/name}}`.
     pub(super) closes: bool,
 }
 
@@ -47,18 +47,18 @@ impl<'s> From<Macro<'s>> for Node<'s> {
     }
 }
 
-/// What stands between the name of a macro and its arguments.
+/// Separator between the name of a macro and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// There are none.
+    /// No arguments.
     None,
-    /// `::`
+    /// `::`, for any number of arguments.
     Double,
-    /// `:`, a blank or nothing: one argument.
+    /// `:`, a blank or nothing, for one argument.
     Single,
 }
 
-/// Whether there is Jinja among them that was there before.
+/// Returns true if the nodes contain Jinja from the source text.
 pub(super) fn holds_jinja(nodes: &[Node<'_>]) -> bool {
     nodes.iter().any(|node| match node {
         Node::Jinja(..) | Node::Verbatim(_) => true,
@@ -68,7 +68,7 @@ pub(super) fn holds_jinja(nodes: &[Node<'_>]) -> bool {
     })
 }
 
-/// Divides nodes at each `separator` in their texts.
+/// Splits nodes at each `separator` in their texts.
 pub(super) fn split<'s>(nodes: Vec<Node<'s>>, separator: &str) -> Vec<Vec<Node<'s>>> {
     let mut parts = vec![Vec::new()];
     for node in nodes {
@@ -92,7 +92,7 @@ pub(super) fn split<'s>(nodes: Vec<Node<'s>>, separator: &str) -> Vec<Vec<Node<'
     parts
 }
 
-/// Takes white space from both ends.
+/// Trims white space at both ends of a node list.
 pub(super) fn trim(nodes: &mut Vec<Node<'_>>) {
     while let Some(Node::Text(text)) = nodes.first_mut() {
         shorten(text, |text| text.trim_start());
@@ -110,7 +110,7 @@ pub(super) fn trim(nodes: &mut Vec<Node<'_>>) {
     }
 }
 
-/// Makes a text a part of itself.
+/// Replaces a text by a part of itself, without copying a borrowed text.
 pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) {
     match text {
         Cow::Borrowed(whole) => {
@@ -121,7 +121,7 @@ pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) 
     }
 }
 
-/// Offset and length of a part of a text.
+/// Returns offset and length of a part of a text.
 fn within(whole: &str, part: &str) -> (usize, usize) {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     if part.is_empty() { (0, 0) } else { (start, part.len()) }

@@ -1,5 +1,5 @@
-//! Text with macros, read into nodes in one pass: nesting to a bounded depth, escapes, scoped forms, old markers, and Jinja that
-//! stands there already.
+//! Parses a text with macros into nodes in one pass: bounded nesting, escapes, scoped forms, legacy markers
+//! and existing Jinja.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -15,34 +15,35 @@ use super::table;
 use crate::jinja::source::{Kind, Token, TokenKind, piece, tokens};
 use crate::jinja::{is_context, is_filter, is_test};
 
-/// Macros within macros.
+/// Deepest nesting of macros.
 pub(super) const DEPTH: usize = 32;
 
-/// Tokens of Jinja in a row that are looked at.
+/// Most consecutive Jinja tokens that are examined.
 const CHAIN: usize = 500;
 
-/// Macros and escapes of one text. One with more stays as it was written: they take many times the bytes they are read from.
+/// Most macros and escapes of one text. A text with more is left unchanged, because nodes take many times the
+/// bytes of their source.
 pub(super) const NODES: usize = 50_000;
 
-/// A text that was read.
+/// A parsed text.
 pub(super) struct Parsed<'s> {
     pub(super) nodes: Vec<Node<'s>>,
     /// Names that its Jinja sets.
     pub(super) names: HashSet<&'s str>,
-    /// Whether nothing in it is Jinja.
+    /// True if nothing in the text is treated as Jinja.
     pub(super) foreign: bool,
-    /// Where it has more macros than are read; it is left alone then.
+    /// Offset at which the text exceeded [`NODES`]; the text is left unchanged then.
     pub(super) over: Option<usize>,
 }
 
 impl Parsed<'_> {
-    /// Whether there is Jinja in it that was there before.
+    /// Returns true if the source text contains Jinja.
     pub(super) fn has_jinja(&self) -> bool {
         holds_jinja(&self.nodes)
     }
 }
 
-/// Reads `source`. Without `jinja` all of Jinja in it is text.
+/// Parses `source`. Without `jinja`, all Jinja in it is text.
 pub(super) fn parse(source: &str, jinja: bool) -> Parsed<'_> {
     let parser = Parser {
         source,
@@ -69,15 +70,15 @@ struct Parser<'s> {
     jinja: bool,
     frames: Vec<Frame<'s>>,
     nodes: Vec<Node<'s>>,
-    /// Where the text begins that is no node yet.
+    /// Start of the text that is not yet part of a node.
     text: usize,
     names: HashSet<&'s str>,
-    /// Old markers: place, end, name of their macro.
+    /// Legacy markers by offset: end offset and macro name.
     markers: HashMap<usize, (usize, &'static str)>,
     env: Environment<'static>,
-    /// Bytes that may still be looked at in vain for Jinja.
+    /// Bytes that may still be spent on failed attempts to read Jinja.
     budget: usize,
-    /// Macros and escapes so far.
+    /// Number of macros and escapes so far.
     count: usize,
 }
 
@@ -88,7 +89,7 @@ impl<'s> Parser<'s> {
         while at < bytes.len() && self.count < NODES {
             let next = bytes.get(at + 1).copied();
             at = match bytes[at] {
-                // Before a macro it is text.
+                // A backslash before two braces is an escape only if no macro follows; `unescaped` decides.
                 b'\\' if next == Some(b'{') && opens_two(&bytes[at + 1..]) => {
                     self.flush(at);
                     self.push(Node::Text(Cow::Borrowed(BACKSLASH)));
@@ -120,7 +121,7 @@ impl<'s> Parser<'s> {
             return Parsed { nodes, names: HashSet::new(), foreign: !self.jinja, over };
         }
         self.flush(bytes.len());
-        // What is open to the end is text; what is complete within it is not.
+        // An unclosed macro is text; complete macros inside it are kept.
         let mut nodes = unescaped(self.nodes);
         for frame in self.frames {
             nodes.push(Node::Text(Cow::Borrowed("{{")));
@@ -133,7 +134,7 @@ impl<'s> Parser<'s> {
         self.frames.last_mut().map_or(&mut self.nodes, |frame| &mut frame.nodes).push(node);
     }
 
-    /// The text up to `at` is a node.
+    /// Turns the text up to `at` into a node.
     fn flush(&mut self, at: usize) {
         if at > self.text {
             self.push(Node::Text(Cow::Borrowed(&self.source[self.text..at])));
@@ -141,7 +142,7 @@ impl<'s> Parser<'s> {
         self.text = at;
     }
 
-    /// `<USER>` and its like.
+    /// Reads a legacy marker such as `<USER>`.
     fn marker(&mut self, at: usize) -> usize {
         let Some(&(end, name)) = self.markers.get(&at) else { return at + 1 };
         let Some(rule) = table::find(name) else { return at + 1 };
@@ -166,17 +167,17 @@ impl<'s> Parser<'s> {
         end
     }
 
-    /// Opening braces: of an odd number the first is text.
+    /// Reads a run of opening braces; the first of an odd number is text.
     fn braces(&mut self, at: usize) -> usize {
         let run = self.source.as_bytes()[at..].iter().take_while(|byte| **byte == b'{').count();
-        // `{{{` may also begin a map of Jinja.
+        // `{{{` may also begin a Jinja map.
         if run == 3
             && self.jinja
             && let Some(end) = self.jinja_output(at)
         {
             return end;
         }
-        // Only the innermost pair can be more than an opening.
+        // Only the innermost pair can be Jinja or a macro; outer pairs just open.
         let last = at + run - 2;
         let mut open = at + run % 2;
         while open < last && self.frames.len() < DEPTH {
@@ -202,7 +203,7 @@ impl<'s> Parser<'s> {
         self.text = at + 2;
     }
 
-    /// An output of Jinja at `at`, if there is one.
+    /// Reads a Jinja output tag at `at`; returns its end, or `None` if there is none.
     fn jinja_output(&mut self, at: usize) -> Option<usize> {
         if self.budget == 0 {
             return None;
@@ -226,11 +227,12 @@ impl<'s> Parser<'s> {
         Some(found.range.end)
     }
 
-    /// Whether an expression is one of the engine, and not a macro of somebody that looks like one.
+    /// Returns true if the engine accepts an expression and it is not a foreign macro that merely looks like
+    /// one.
     fn reads(&self, inside: &str, range: Range<usize>) -> bool {
         let name = inside.trim();
         if name.contains('-') && table::name_length(name) == name.len() {
-            // A macro may be called so; a difference has blanks, or names that are known.
+            // A macro name may contain `-`; a difference has blanks or known names as operands.
             let known = |part: &str| {
                 is_context(part)
                     || self.names.contains(part)
@@ -255,7 +257,7 @@ impl<'s> Parser<'s> {
             && self.env.compile_expression(inside).is_ok()
     }
 
-    /// A statement, a comment or a raw block of Jinja.
+    /// Reads a Jinja statement, comment or raw block.
     fn verbatim(&mut self, at: usize) -> usize {
         if self.budget == 0 {
             return at + 2;
@@ -264,7 +266,7 @@ impl<'s> Parser<'s> {
         let inside = &self.source[found.inside.clone()];
         let good = match found.kind {
             Kind::Raw => true,
-            // `{#id}` is an anchor of Markdown.
+            // `{#id}` is a Markdown anchor.
             Kind::Comment => inside.starts_with(char::is_whitespace) && inside.ends_with(char::is_whitespace),
             Kind::Statement => statement(inside),
             _ => false,
@@ -288,7 +290,7 @@ impl<'s> Parser<'s> {
         found.range.end
     }
 
-    /// The macro that `}}` at `at` closes.
+    /// Closes the macro that ends with `}}` at `at`.
     fn close(&mut self, at: usize) {
         self.flush(at);
         let Some(frame) = self.frames.pop() else { return };
@@ -299,15 +301,15 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// A backslash before two braces.
+/// Text node for a backslash before two braces, recognized by its address.
 static BACKSLASH: &str = "\\";
 
-/// Whether exactly two braces open there.
+/// Returns true if exactly two braces open here.
 fn opens_two(bytes: &[u8]) -> bool {
     bytes.iter().take(3).take_while(|byte| **byte == b'{').count() == 2
 }
 
-/// Takes backslashes away that stand before braces which are no macro.
+/// Removes backslash nodes unless a macro or Jinja follows.
 fn unescaped(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     let is_mark =
         |node: &Node<'_>| matches!(node, Node::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
@@ -323,7 +325,7 @@ fn unescaped(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     nodes
 }
 
-/// Whether a statement of Jinja begins like this.
+/// Returns true if the content of a tag begins like a Jinja statement.
 fn statement(inside: &str) -> bool {
     const WORDS: &[&str] = &[
         "if",
@@ -352,7 +354,7 @@ fn statement(inside: &str) -> bool {
     WORDS.contains(&word) && bounded(inside)
 }
 
-/// Whether the engine reads it without nesting too deeply.
+/// Returns true if the engine can parse the code without nesting too deeply.
 fn bounded(inside: &str) -> bool {
     let mut chains: Vec<usize> = Vec::new();
     tokens(inside, 0..inside.len()).iter().all(|token| {

@@ -1,4 +1,4 @@
-//! Opening and closing tags: `{{name}} … {{/name}}`.
+//! Matching of opening and closing tags: `{{name}} … {{/name}}`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,7 +7,8 @@ use super::node::{Macro, Node};
 use super::parse::DEPTH;
 use super::table::Target;
 
-/// Joins opening and closing tags of scoped macros: what stands between becomes the body. Tags without a partner are text.
+/// Joins opening and closing tags of scoped macros, whose content becomes the body. Tags without a partner
+/// are text.
 pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     let mut closing: HashMap<String, usize> = HashMap::new();
     for node in &nodes {
@@ -19,7 +20,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     }
     let mut open: Vec<(Macro<'_>, Vec<Node<'_>>)> = Vec::new();
     let mut waiting: HashMap<String, usize> = HashMap::new();
-    // Closing tags that belong to opening ones which are text.
+    // Closing tags whose opening tag became text.
     let mut literal: HashMap<String, usize> = HashMap::new();
     let mut done = Vec::new();
     let behind = behind(&nodes);
@@ -65,7 +66,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
             open.push((one, Vec::new()));
         } else {
             let into = open.last_mut().map_or(&mut done, |(_, body)| body);
-            // What cannot stand around a text and is closed stays as it was written, both of its tags.
+            // A macro that takes no body but has a closing tag becomes text, together with that tag.
             if !one.rule.opens(one.args.len())
                 && behind > *taken
                 && opened == 0
@@ -85,7 +86,7 @@ pub(super) fn scoped(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
     done
 }
 
-/// For each node the closing tags of its name behind it that no opening tag there takes.
+/// For each node, counts the later closing tags of its name that no later opening tag claims.
 fn behind(nodes: &[Node<'_>]) -> Vec<usize> {
     let mut closing: HashMap<String, usize> = HashMap::new();
     let mut all = vec![0; nodes.len()];
@@ -102,12 +103,12 @@ fn behind(nodes: &[Node<'_>]) -> Vec<usize> {
     all
 }
 
-/// A macro that takes no body after all: itself if it needs none, else text.
+/// Returns a macro without a body: itself if it needs none, else text.
 fn unmatched(one: Macro<'_>) -> Node<'_> {
     if one.args.len() < one.rule.least { as_text(one) } else { one.into() }
 }
 
-/// A tag as it was written.
+/// Returns a tag as an unknown macro, which prints as it was written.
 fn as_text(one: Macro<'_>) -> Node<'_> {
     let inside =
         vec![Node::Text(Cow::Borrowed(one.written.get(2..one.written.len() - 2).unwrap_or_default()))];

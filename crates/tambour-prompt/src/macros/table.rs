@@ -1,23 +1,23 @@
-//! The macros that are translated, and the rows of the table they are from.
+//! Table of the macros that are translated, with their rows in the specification.
 
-/// One macro.
+/// Translation rule of one macro.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// Its names, in lower case.
+    /// Names of the macro, in lower case.
     pub(super) names: &'static [&'static str],
-    /// The row of the macro table, or `-` for macros that the table does not list.
+    /// Row of the macro table, or `-` for macros outside of the table.
     pub(super) row: &'static str,
-    /// Fewest and most arguments, the body of a scoped form counted.
+    /// Fewest and most arguments; the body of a scoped form counts as one.
     pub(super) least: usize,
     pub(super) most: usize,
-    /// Whether it may stand around text that becomes its last argument.
+    /// True if the macro may enclose text that becomes its last argument.
     pub(super) scoped: bool,
-    /// Whether all behind the name is one argument, as it is written.
+    /// True if everything after the name is one argument, as written.
     pub(super) raw: bool,
     pub(super) target: Target,
 }
 
-/// What a macro becomes.
+/// Jinja construct that a macro becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// An expression without arguments.
@@ -40,12 +40,12 @@ pub(super) enum Target {
     Reverse,
     Banned,
     Greeting,
-    /// A variable of a scope of Tavern-Helper, as text or as YAML.
+    /// A variable of a Tavern-Helper scope, as text or as YAML.
     Scoped {
         scope: &'static str,
         yaml: bool,
     },
-    /// `.name` and `$name`.
+    /// Short forms `.name` and `$name`.
     Short,
 }
 
@@ -69,7 +69,7 @@ const fn scope(name: &'static [&'static str], row: &'static str, scope: &'static
     rule(name, row, 1, 1, Target::Scoped { scope, yaml })
 }
 
-/// All macros.
+/// Rules of all macros.
 static RULES: &[Rule] = &[
     rule(&["user"], "M-001", 0, 0, Expression("user")),
     rule(&["char"], "M-002", 0, 0, Expression("char")),
@@ -211,24 +211,24 @@ static RULES: &[Rule] = &[
     rule(&["getvarkey", "getvarindex"], "-", 2, 2, Call("st_get_key")),
     rule(&["setglobalvarkey", "setglobalvarindex"], "-", 3, 3, Call("st_set_global_key")),
     rule(&["getglobalvarkey", "getglobalvarindex"], "-", 2, 2, Call("st_get_global_key")),
-    // There are no extensions here.
+    // Extensions do not exist here.
     rule(&["hasextension"], "-", 1, 1, Expression("'false'")),
     raw(&["."], "-", Target::Short),
     raw(&["$"], "-", Target::Short),
 ];
 
 impl Rule {
-    /// Whether with so many arguments it can stand around text that becomes the last one.
+    /// Returns true if the macro, given `args` arguments, can enclose text as its last one.
     pub(super) fn opens(&self, args: usize) -> bool {
         let room = args + 1 >= self.least && args < self.most;
-        // Behind a comment with a text there is no more of it.
+        // A comment with an argument is complete.
         self.scoped && room && (self.target != Target::Comment || args == 0)
     }
 }
 
-/// The macro of this name, in any case.
+/// Returns the rule for a name, in any letter case.
 pub(super) fn find(name: &str) -> Option<&'static Rule> {
-    // No name is longer; also keeps long texts from being folded.
+    // No name is longer; the check also avoids comparing long texts.
     if name.is_empty() || name.len() > 32 {
         return None;
     }
@@ -236,7 +236,8 @@ pub(super) fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(known)
 }
 
-/// Bytes of the name that `text` begins with: letters of any script, digits, `_` and, inside, `-`.
+/// Returns the byte length of the name at the beginning of `text`: letters of any script, digits, `_` and
+/// inner `-`.
 pub(super) fn name_length(text: &str) -> usize {
     if !text.starts_with(|c: char| c == '_' || unicode_ident::is_xid_start(c)) {
         return 0;
@@ -245,12 +246,12 @@ pub(super) fn name_length(text: &str) -> usize {
     text[..end].trim_end_matches('-').len()
 }
 
-/// Whether `text` is a name that both macros and Jinja know.
+/// Returns true if `text` is a name in both macros and Jinja.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('-') && name_length(text) == text.len()
 }
 
-/// The offset in `time_UTC+2`: sign and digits.
+/// Returns the offset in `time_UTC+2`: sign and digits.
 pub(super) fn utc<'t>(name: &str, rest: &'t str) -> Option<&'t str> {
     if !name.eq_ignore_ascii_case("time_utc") || !rest.starts_with(['+', '-']) {
         return None;

@@ -1,4 +1,4 @@
-//! Nodes to Jinja.
+//! Writes nodes as Jinja.
 
 mod condition;
 mod expression;
@@ -14,7 +14,7 @@ use crate::jinja::{is_context, is_filter, is_function};
 use tambour::finding::clip;
 use tambour::span::Place;
 
-/// Writes what was read from `source`.
+/// Writes the nodes of `parsed` as Jinja. Returns the template, warnings and counts.
 pub(super) fn write(source: &str, parsed: Parsed<'_>) -> (String, Vec<MacroWarning>, Report) {
     let mut dynamic = HashSet::new();
     changed_by_calls(&parsed.nodes, false, &mut dynamic);
@@ -41,7 +41,7 @@ pub(super) fn write(source: &str, parsed: Parsed<'_>) -> (String, Vec<MacroWarni
     (writer.out, writer.warnings, writer.report)
 }
 
-/// Names of variables that a call changes anywhere in the text: what is set by a statement would hide their value.
+/// Collects the variables that a call changes anywhere in the text. A `set` statement would hide their value.
 fn changed_by_calls(nodes: &[Node<'_>], inner: bool, names: &mut HashSet<String>) {
     for node in nodes {
         match node {
@@ -75,7 +75,7 @@ fn changed_by_calls(nodes: &[Node<'_>], inner: bool, names: &mut HashSet<String>
     }
 }
 
-/// The text of nodes that are nothing but text.
+/// Returns the text of nodes that consist only of text.
 fn still(nodes: &[Node<'_>]) -> Option<String> {
     nodes.iter().try_fold(String::new(), |all, node| match node {
         Node::Text(text) => Some(all + text),
@@ -85,19 +85,19 @@ fn still(nodes: &[Node<'_>]) -> Option<String> {
 
 struct Writer<'s> {
     source: &'s str,
-    /// Nothing in the text is Jinja.
+    /// True if nothing in the text is Jinja.
     foreign: bool,
     out: String,
-    /// Text that is not written yet, and whether it must be kept from the engine.
+    /// Pending text, each part with whether it must be hidden from the engine.
     literal: Vec<(String, bool)>,
     names: HashSet<&'s str>,
     dynamic: HashSet<String>,
-    /// Variables that statements before have set.
+    /// Variables that earlier statements have set.
     defined: HashSet<String>,
-    /// Conditions around the present place.
+    /// Number of conditions around the current place.
     branches: usize,
     warnings: Vec<MacroWarning>,
-    /// Where the last warning stood.
+    /// Position of the last warning.
     place: Place,
     report: Report,
 }
@@ -119,7 +119,8 @@ impl<'s> Writer<'s> {
         self.tag(&format!("{{{{ {expression} }}}}"));
     }
 
-    /// Writes the text that waits. What the engine would read, or a second migration change, goes into raw blocks.
+    /// Writes the pending text. Parts that the engine would interpret, or that a second migration would
+    /// change, go into raw blocks.
     fn flush(&mut self, tag_follows: bool) {
         let mut text = String::new();
         let mut guarded: Vec<(usize, usize)> = Vec::new();
@@ -156,7 +157,7 @@ impl<'s> Writer<'s> {
             while let Some((_, more)) = ranges.next_if(|(next, _)| *next <= end) {
                 end = end.max(more);
             }
-            // Before the brace of a tag these would be marks of their own.
+            // Before the brace of a tag, these characters would form a delimiter.
             let start = done + text[done..start].trim_end_matches(['\\', '{']).len();
             self.out.push_str(&text[done..start]);
             let kept = &text[start..end];
@@ -179,7 +180,7 @@ impl<'s> Writer<'s> {
         if self.warnings.len() >= super::WARNINGS {
             return;
         }
-        // Macros come in order, but for those that turn out to be none.
+        // Warnings come in order, except for macros that turn out to be unknown.
         if at < self.place.offset {
             self.place = Place::START;
         }
@@ -204,7 +205,7 @@ impl<'s> Writer<'s> {
         self.warn("macro_unknown", name, at, message);
     }
 
-    /// The first filter that there is none of in what looks like an output of Jinja.
+    /// Returns the first unknown filter in text that looks like a Jinja output.
     fn filter_at(&self, at: usize) -> Option<&'s str> {
         let inside = self.source[at..].strip_prefix("{{").filter(|_| !self.foreign)?;
         let inside = &inside[..inside.find("}}")?];
@@ -216,7 +217,7 @@ impl<'s> Writer<'s> {
         filters.find(|name| !name.is_empty() && !is_filter(name))
     }
 
-    /// Nodes where text is written.
+    /// Writes nodes in a text position.
     fn nodes(&mut self, nodes: Vec<Node<'s>>, protect: bool) {
         for node in nodes {
             match node {
@@ -242,18 +243,19 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Whether a name alone means something to the engine, and nothing to the program that the text is from.
+    /// Returns true if a bare name means something to the engine but not to the program that the text comes
+    /// from.
     fn is_text(&self, name: &str) -> bool {
         self.foreign && (is_context(name) || is_function(name))
     }
 
-    /// Tells of a name alone that stays text.
+    /// Reports a bare name that is left as text.
     fn left(&mut self, name: &str, written: &'s str) {
         let at = (written.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
         self.unknown(name, if at < self.source.len() { at } else { 0 });
     }
 
-    /// The expression for a bare name; nothing if it is a variable of Jinja and stays.
+    /// Returns the expression for a bare name; `None` if it is a Jinja variable, which is left unchanged.
     fn bare(&mut self, name: &str, written: &str) -> Option<String> {
         if self.names.contains(name) || is_context(name) || is_function(name) {
             return None;
@@ -270,13 +272,13 @@ impl<'s> Writer<'s> {
         })
     }
 
-    /// A macro where text is written.
+    /// Writes a macro in a text position.
     fn one(&mut self, mut one: Macro<'s>) {
         let row = one.rule.row;
         match one.rule.target {
             Target::If => self.condition(one),
             Target::Else => {
-                // It divides nothing, and prints nothing.
+                // An `else` outside of a condition prints nothing.
                 self.count(row);
                 self.warn(
                     "macro_unknown",
@@ -324,10 +326,10 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// A macro that is an expression.
+    /// Writes a macro that is an expression.
     fn call(&mut self, mut one: Macro<'s>) {
         if one.body.as_ref().is_some_and(|body| body.iter().any(|node| matches!(node, Node::Verbatim(_)))) {
-            // A body with statements is captured first.
+            // A body with statements is captured into a variable first.
             let body = self.body(&mut one);
             self.tag("{% set _body %}");
             self.inside(body);
@@ -340,14 +342,15 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Nodes within a statement: what is set there need not have been.
+    /// Writes nodes within a statement. Variables set there may not exist afterwards.
     fn inside(&mut self, nodes: Vec<Node<'s>>) {
         self.branches += 1;
         self.nodes(nodes, false);
         self.branches -= 1;
     }
 
-    /// The body of a scoped macro, as it counts: without the white space around it and its indentation, unless `#` keeps it.
+    /// Takes the body of a scoped macro, without surrounding white space and indentation unless `#` preserves
+    /// them.
     fn body(&self, one: &mut Macro<'s>) -> Vec<Node<'s>> {
         let mut body = one.body.take().unwrap_or_default();
         if !one.keep {
@@ -356,7 +359,7 @@ impl<'s> Writer<'s> {
         body
     }
 
-    /// `setvar`: a statement where it can be one.
+    /// Writes `setvar`, as a statement where possible.
     fn set(&mut self, mut one: Macro<'s>) {
         let name = one.args.first().and_then(|name| still(name));
         let plain = name.filter(|name| {
@@ -392,14 +395,14 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// An expression that gives nodes as text, whatever they are.
+    /// Returns an expression whose value is the nodes as text.
     fn as_text(&mut self, nodes: Vec<Node<'s>>) -> String {
         let single = nodes.len() == 1;
         let joined = self.join(nodes);
         if single { format!("st_text({joined})") } else { joined }
     }
 
-    /// The argument at a place, or the body in its stead, as a text.
+    /// Returns an argument, or the body in its place, as a text expression.
     fn last_argument(&mut self, one: &mut Macro<'s>, at: usize) -> String {
         let nodes = match one.body {
             Some(_) => self.body(one),

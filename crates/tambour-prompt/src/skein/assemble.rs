@@ -1,4 +1,5 @@
-//! What was imported, as prompts: a card, a book, a preset. Macros become templates (F-030); everything else in a text is literal.
+//! Builds prompts from imported cards, books and presets. Macros become templates (F-030); all other text is
+//! literal.
 
 use serde_json::{Map, Value, json};
 
@@ -8,8 +9,8 @@ use super::super::lore::{Entry, Position, Role, ScanSettings};
 use super::super::macros;
 use super::{Block, Body, Skein, Slot};
 
-/// A card as a prompt that works by itself: instruction, world info before, character, world info after, examples, history, last instruction. Its
-/// fields are the variable `char`.
+/// Builds a complete prompt from a card: instruction, world info before, character, world info after,
+/// examples, history, final instruction. The fields of the card are in the variable `char`.
 #[must_use]
 pub fn from_card(imported: &Imported) -> Skein {
     let mut skein = from_book(imported);
@@ -46,19 +47,19 @@ pub fn from_card(imported: &Imported) -> Skein {
     skein
 }
 
-/// What a card without an instruction of its own is told; `{{original}}` stands for it in one that has.
+/// Instruction for a card without one of its own; a card with one refers to it as `{{original}}`.
 const ORIGINAL: &str =
     "Write the next reply of {{ char }} in a fictional chat between {{ char }} and {{ user }}.";
 
-/// A text of the card by that name, or what the card leaves in place.
+/// Returns a template that prints a text of the card, or `own` if the card has none.
 fn replaced(field: &str, own: &str) -> String {
-    // It is rendered once, for it may set variables.
+    // The text is rendered only once, because it may set variables.
     format!(
         "{{% with _own = char.{field} %}}{{% if _own %}}{{{{ _own }}}}{{% else %}}{own}{{% endif %}}{{% endwith %}}"
     )
 }
 
-/// The fields of a card by the names that templates use (F-020).
+/// Returns the fields of a card under the names that templates use (F-020).
 fn person(imported: &Imported) -> Value {
     let Some(card) = &imported.card else { return json!({"name": imported.name}) };
     let name = if card.nickname.trim().is_empty() { &card.name } else { &card.nickname };
@@ -84,7 +85,7 @@ fn person(imported: &Imported) -> Value {
     person.into()
 }
 
-/// The text that a card wants among the messages, as world info that is always active.
+/// Returns the depth prompt of a card as world info that is always active.
 fn depth_prompt(imported: &Imported) -> Option<Block> {
     let note = imported.card.as_ref()?.depth_prompt.as_ref()?;
     let lore = Entry {
@@ -99,7 +100,7 @@ fn depth_prompt(imported: &Imported) -> Option<Block> {
     Some(Block { lore: Some(lore), ..Block::new("block", Body::Text("{{ char.depth_prompt }}".to_owned())) })
 }
 
-/// The entries of a book, each a block that is there when it is active.
+/// Builds a prompt from a book: each entry becomes a block that is present while the entry is active.
 #[must_use]
 pub fn from_book(imported: &Imported) -> Skein {
     let blocks = imported.entries.iter().map(|entry| {
@@ -128,7 +129,7 @@ pub fn from_book(imported: &Imported) -> Skein {
     }
 }
 
-/// A preset as the order of a prompt; a card and its book come to it with [`Skein::take`].
+/// Builds a prompt from a preset. [`Skein::take`] adds a card and its book.
 #[must_use]
 pub fn from_preset(imported: &Imported) -> Skein {
     let mut skein = Skein::default();
@@ -144,7 +145,7 @@ pub fn from_preset(imported: &Imported) -> Skein {
             None => skein.blocks.push(part(item, at > behind)),
         }
     }
-    // What `{{original}}` stands for in the texts of a card.
+    // Texts that `{{original}}` refers to in the card.
     let originals =
         preset.items.iter().filter_map(|item| Some((card_field(&item.id)?, migrate(&item.text).into())));
     let originals: Map<String, Value> = originals.map(|(field, text)| (field.to_owned(), text)).collect();
@@ -157,7 +158,7 @@ pub fn from_preset(imported: &Imported) -> Skein {
     skein
 }
 
-/// What stands in the place of a part that something else fills.
+/// Returns the blocks for a placeholder of a preset; `None` if the id is no placeholder.
 fn place(id: &str, preset: &Preset) -> Option<Vec<Block>> {
     let text = |tag: &str, text: &str| vec![Block::new(tag, Body::Text(text.to_owned()))];
     Some(match id {
@@ -184,19 +185,20 @@ fn place(id: &str, preset: &Preset) -> Option<Vec<Block>> {
     })
 }
 
-/// A field of a card in the text that a preset has around it; nothing if the card has none.
+/// Returns a template for a field of a card within the text that a preset puts around it; empty if the card
+/// has none.
 fn within(format: &str, field: &str) -> String {
     let own = format!("{{{{ char.{field} }}}}");
     let format = migrate(format.trim());
     if format.is_empty() || format == own {
         return own;
     }
-    // It is rendered once, for it may set variables.
+    // The field is rendered only once, because it may set variables.
     let inside = format.replace(&own, "{{ _own }}");
     format!("{{% with _own = char.{field} %}}{{% if _own %}}{inside}{{% endif %}}{{% endwith %}}")
 }
 
-/// The text of a card that stands in the place of a part.
+/// Returns the field of a card that replaces a part of the preset.
 fn card_field(id: &str) -> Option<&'static str> {
     match id {
         "main" => Some("main_prompt"),
@@ -205,7 +207,7 @@ fn card_field(id: &str) -> Option<&'static str> {
     }
 }
 
-/// A part with a text of its own.
+/// Returns the block for a part with a text of its own.
 fn part(item: &Item, behind: bool) -> Block {
     let own = migrate(&item.text);
     let text = match card_field(&item.id) {
@@ -227,18 +229,18 @@ fn part(item: &Item, behind: bool) -> Block {
             Block { lore: Some(lore), ..block }
         }
         None if item.id == "main" => Block { tag: "system_instruction".to_owned(), ..block },
-        // What stands before the history and is said by the system is one text.
+        // System texts before the history are part of the system message.
         None if item.role == Role::System && !behind => Block { tag: "instruction".to_owned(), ..block },
         None => Block { role: Some(item.role), ..block },
     }
 }
 
-/// The template of a text with macros. What looks like a template in it is text.
+/// Migrates the macros of a text to a template. Existing text that looks like a template stays literal.
 fn migrate(text: &str) -> String {
     macros::migrate_foreign(text).text
 }
 
-/// Data whose texts have macros, as templates.
+/// Migrates the macros in all texts of a value.
 fn migrated(value: &Value) -> Value {
     match value {
         Value::String(text) => migrate(text).into(),

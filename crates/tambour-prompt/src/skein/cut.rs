@@ -1,4 +1,4 @@
-//! What is left out when a prompt is too long (F-006).
+//! Cuts a prompt that is too long (F-006).
 
 use serde::Serialize;
 
@@ -6,57 +6,57 @@ use super::Priority;
 use super::pieces::Piece;
 use super::render::{text_alone, text_of};
 
-/// A part of a prompt.
+/// Identity of a part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// A block.
+    /// Block.
     Block {
-        /// Its number in the file, from 1.
+        /// Number of the block in the file, from 1.
         number: usize,
-        /// Its tag.
+        /// Tag of the block.
         tag: String,
     },
-    /// World info.
+    /// World info entry.
     Lore {
-        /// The number of its block, from 1.
+        /// Number of its block, from 1.
         number: usize,
-        /// Its title.
+        /// Title of the entry.
         title: String,
-        /// Its place among others.
+        /// Insertion order of the entry.
         #[serde(skip)]
         order: i64,
     },
-    /// A message of the history.
+    /// Message of the history.
     Message {
-        /// Its place in the history, from 0.
+        /// Index in the history, from 0.
         index: usize,
-        /// Who says it.
+        /// Role of the message.
         role: String,
     },
-    /// Names of protocols, or what a model is told of them.
+    /// Names of protocols, or instructions for them.
     Protocols,
-    /// The author's note.
+    /// Author's note.
     Note,
 }
 
-/// A part that was left out.
+/// A part that was cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cut {
-    /// Which.
+    /// Identity of the part.
     #[serde(flatten)]
     pub what: What,
-    /// Its priority.
+    /// Priority of the part.
     pub priority: Priority,
-    /// Its tokens.
+    /// Tokens of the part.
     pub tokens: usize,
 }
 
-/// Leaves out pieces until the prompt has at most `max` tokens: low priority before normal before high, never what is critical and never
-/// the newest message of the user. Within a level world info goes first, the lowest order first, then messages, the oldest first,
-/// then blocks, the last first.
+/// Drops pieces until the prompt has at most `max` tokens: low priority before normal before high, but never
+/// a critical piece or the newest user message. Within a level, world info is dropped first, lowest order
+/// first, then messages, the oldest first, then blocks, the last first.
 pub(super) fn cut(pieces: &mut [Piece], max: usize, count: &dyn Fn(&str) -> usize) -> Vec<Cut> {
     let over = count(&text_of(pieces)).saturating_sub(max);
     if over == 0 {
@@ -88,8 +88,8 @@ pub(super) fn cut(pieces: &mut [Piece], max: usize, count: &dyn Fn(&str) -> usiz
         .collect()
 }
 
-/// Leaves out as few of the first in `order` as it takes, and says how many. Tokens of pieces do not add up exactly, so that their sum
-/// only says where to look, and the whole is counted again.
+/// Drops as few of the first pieces in `order` as necessary and returns their number. Token counts of pieces
+/// do not add up exactly, so their sum only guides the search, and the whole text is counted again.
 fn fewest(
     pieces: &mut [Piece],
     order: &[usize],
@@ -110,7 +110,7 @@ fn fewest(
         short
     };
     let guess = tokens.iter().take_while(short).count();
-    // `low` is too few, or nothing is known of it; `high` is enough, or all.
+    // `low` drops too few, or is untested; `high` drops enough, or all.
     let (mut low, mut high, mut step) = (0, order.len(), 1);
     if fits(guess) {
         high = guess;

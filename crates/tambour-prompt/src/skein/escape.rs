@@ -1,25 +1,25 @@
-//! No data forges the boundary of a block (F-005): in a body the `<` of a tag is escaped whose name means something in this
-//! prompt, and nothing else is. Reading undoes it.
+//! Prevents data from forging the boundary of a block (F-005): in a body, the `<` of a tag with a meaning in
+//! this prompt is escaped, and nothing else. Parsing undoes it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::super::name::{self, META, TAGS};
 
-/// The names whose tags are escaped in bodies.
+/// Tag names that are escaped in bodies.
 #[derive(Clone, Debug)]
 pub struct Boundaries(HashSet<String>);
 
 impl Boundaries {
-    /// The tags of every prompt, and those of the blocks of this one.
+    /// Creates the set from the tags of every prompt and those of the blocks of this one.
     #[must_use]
     pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> Boundaries {
         let own = tags.into_iter().chain(TAGS).chain(META);
         Boundaries(own.map(str::to_lowercase).collect())
     }
 
-    /// `body` with the `<` of the tags escaped. What looks like an escaped one already is escaped again, so that reading it gives
-    /// what it was.
+    /// Escapes the `<` of these tags in `body`. An escaped tag is escaped again, so that unescaping restores
+    /// the original.
     #[must_use]
     pub fn escape<'a>(&self, body: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
@@ -35,7 +35,7 @@ impl Boundaries {
         if kept == 0 { Cow::Borrowed(body) } else { Cow::Owned(out + &body[kept..]) }
     }
 
-    /// What [`Boundaries::escape`] was given.
+    /// Reverses [`Boundaries::escape`].
     #[must_use]
     pub fn unescape<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
@@ -45,7 +45,7 @@ impl Boundaries {
                 continue;
             }
             out += &text[kept..at];
-            // One level of escaping goes.
+            // Removes one level of escaping.
             let (plain, end) = if text[at..].starts_with("&lt;") { ("<", 4) } else { ("&", 5) };
             out += plain;
             kept = at + end;
@@ -53,14 +53,15 @@ impl Boundaries {
         if kept == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[kept..]) }
     }
 
-    /// Whether a text behind `<` is the name of a tag, or `/` and one.
+    /// Returns true if a text after `<` begins with one of the names, optionally after `/`.
     fn is_tag(&self, behind: &str) -> bool {
         let closes = behind.strip_prefix('/').map(str::trim_start);
         name::first(closes.unwrap_or(behind)).is_some_and(|name| self.0.contains(&name.to_lowercase()))
     }
 }
 
-/// What is behind the `<` that a text begins with, and whether it is written as an entity: `&lt;`, `&amp;lt;`, …
+/// Returns the text after the `<` at the beginning of a text, and whether it is an entity: `&lt;`,
+/// `&amp;lt;`, …
 fn mark(text: &str) -> (bool, Option<&str>) {
     if let Some(behind) = text.strip_prefix('<') {
         return (false, Some(behind));
@@ -72,7 +73,7 @@ fn mark(text: &str) -> (bool, Option<&str>) {
     (true, rest.strip_prefix("lt;"))
 }
 
-/// A value of an attribute between double quotes.
+/// Escapes an attribute value for double quotes.
 #[must_use]
 pub fn attribute(value: &str) -> String {
     let mut out = String::with_capacity(value.len());

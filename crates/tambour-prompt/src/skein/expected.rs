@@ -1,4 +1,4 @@
-//! The structure that a reply to a prompt is expected to have (F-200): that of its protocols, adjusted by hand.
+//! The expected structure of a reply (F-200): that of the protocols, with manual adjustments.
 
 use serde_json::{Map, Value};
 
@@ -9,11 +9,11 @@ use tambour::structure::{Expected, is_same};
 use super::file::nothing;
 use super::{Body, Skein};
 
-/// The key of the structure in a file, and in the data of a `system_instruction`.
+/// Key of the adjustments in a file, and in the data of a `system_instruction`.
 pub(super) const KEY: &str = "expected_structure";
 
 impl Skein {
-    /// What is said by hand: in the file, else in the data of a `system_instruction`.
+    /// Returns the manual adjustments: those of the file, else those in the data of a `system_instruction`.
     pub(super) fn adjusted(&self) -> Option<&Value> {
         let inner = || {
             self.blocks.iter().filter(|block| block.tag == "system_instruction").find_map(
@@ -26,11 +26,11 @@ impl Skein {
         self.expected_structure.as_ref().or_else(inner).filter(|value| !value.is_null())
     }
 
-    /// The structure of a reply, from the protocols and what is said by hand; nothing if the prompt names neither. An unknown
-    /// protocol is a warning and changes nothing (F-007).
+    /// Returns the structure of a reply from the protocols and the adjustments; `None` if the prompt has
+    /// neither. An unknown protocol causes a warning and changes nothing (F-007).
     ///
     /// # Errors
-    /// What is said by hand does not fit, such as a tag that must follow itself.
+    /// The adjustments are inconsistent, such as a tag that must follow itself.
     pub fn expected(&self, registry: &Registry) -> Result<(Option<Expected>, Vec<Warning>)> {
         let protocols = self.protocols();
         let (generated, warnings) = registry.expected(protocols.iter().map(String::as_str));
@@ -44,7 +44,8 @@ impl Skein {
     }
 }
 
-/// `adjusted` as a structure of its own: tags that only its dependencies name are optional, since a protocol may add them.
+/// Completes adjustments to a structure of their own: tags named only in dependencies become optional, since
+/// a protocol may add them.
 pub(super) fn open(adjusted: &Value) -> Value {
     let mut all = adjusted.clone();
     let Some(fields) = all.as_object_mut() else { return all };
@@ -77,7 +78,7 @@ pub(super) fn open(adjusted: &Value) -> Value {
     all
 }
 
-/// `base` with what `adjusted` says: its tags are as it says, its dependencies come in place of those of the same tag.
+/// Merges `adjusted` into `base`: its tags override, and its dependencies replace those of the same tag.
 fn merged(base: &Value, adjusted: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -93,7 +94,7 @@ fn merged(base: &Value, adjusted: &Value) -> Value {
     let list = |key: &str| -> Value {
         let kept = items(base, key).into_iter().filter(|item| name(item).is_none_or(|tag| !told(tag)));
         let own = items(adjusted, key).into_iter().map(|item| match &item {
-            // What a protocol says of a tag stays when only its name is given.
+            // A tag given only by name keeps its properties from the protocol.
             Value::String(tag) => known(tag).unwrap_or(item),
             _ => item,
         });

@@ -1,4 +1,4 @@
-//! The file form of a prompt: YAML.
+//! YAML file form of a prompt.
 
 use serde_json::{Map, Value, json};
 
@@ -17,22 +17,23 @@ const KEYS: [&str; 6] = ["blocks", "use_protocol", "max_context", "expected_stru
 const BLOCK: [&str; 9] = ["tag", "role", "priority", "format", "attributes", "data", "text", "slot", "lore"];
 
 impl Skein {
-    /// Reads a prompt from YAML; `what` names the text in errors.
+    /// Reads a prompt from YAML. `what` names the source in errors.
     ///
     /// # Errors
-    /// Not YAML, or not of the form of [`Skein::from_value`].
+    /// The text is not YAML, or does not have the form that [`Skein::from_value`] reads.
     pub fn from_yaml(what: &str, text: &str) -> Result<Skein> {
         let mut limits = YamlLimits::default();
-        // A book of twenty thousand entries.
+        // Room for a book of twenty thousand entries.
         (limits.bytes, limits.nodes) = (32 << 20, 1_000_000);
         Skein::from_value(&yaml::parse_with(what, text, &limits)?)
     }
 
-    /// Reads a prompt from its data: `blocks`, a list of `{tag, role?, priority?, format?, attributes?, data? | text? | slot?, lore?}`,
-    /// and beside it `use_protocol`, `max_context`, `expected_structure`, `metadata`, `scan`.
+    /// Reads a prompt from its data: `blocks`, a list of `{tag, role?, priority?, format?, attributes?, data?
+    /// | text? | slot?, lore?}`, and optionally `use_protocol`, `max_context`, `expected_structure`,
+    /// `metadata`, `scan`.
     ///
     /// # Errors
-    /// Another form; the message names the block and the key.
+    /// The data has another form; the message names the block and the key.
     pub fn from_value(value: &Value) -> Result<Skein> {
         let Value::Object(fields) = value else {
             return Err(Error::invalid("a prompt is a mapping with `blocks`"));
@@ -94,13 +95,13 @@ impl Skein {
         Ok(skein)
     }
 
-    /// The file form.
+    /// Returns the prompt as YAML.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         yaml::print(&self.to_value())
     }
 
-    /// The data that [`Skein::from_value`] reads.
+    /// Returns the data that [`Skein::from_value`] reads.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut out = Map::new();
@@ -155,7 +156,7 @@ impl Block {
     }
 }
 
-/// What `value` says otherwise than `usual`.
+/// Returns the fields of `value` that differ from `usual`.
 fn beside<T: serde::Serialize>(value: &T, usual: &T) -> Value {
     let data = |value: &T| serde_json::to_value(value).unwrap_or_default();
     match (data(value), data(usual)) {
@@ -257,15 +258,15 @@ fn block(number: usize, value: &Value) -> Result<Block> {
     Ok(Block { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
 }
 
-/// A tag that says something about what it holds (F-003), which a file may also say under a key (R-98).
+/// A tag that describes its content (F-003); a file may use a key instead (R-98).
 struct Meta<'a> {
-    /// The tag of the block.
+    /// Tag of the block.
     tag: &'a str,
-    /// The key, and its value.
+    /// Described key with its value.
     said: Option<(&'static str, &'a str)>,
 }
 
-/// Tags of that kind, their one attribute, and the key that says the same.
+/// Descriptive tags with their only attribute and the equivalent key.
 const METAS: [(&str, &str, &str); 3] =
     [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
 
@@ -310,7 +311,7 @@ fn one_of<T: Copy>(
     }
 }
 
-/// An empty structure, for those that adjust nothing.
+/// Returns an empty structure, which adjusts nothing.
 pub(super) fn nothing() -> Value {
     json!({"mandatory": [], "optional": [], "dependency": {}})
 }

@@ -1,4 +1,4 @@
-//! World info of a prompt: which of its blocks are there, where they go, and the variables that print them.
+//! World info of a prompt: the active blocks, their places, and the variables that print them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,15 +8,15 @@ use super::super::lore::{Activation, Entry, Line, Position, Scan, ScanSettings, 
 use super::{Body, Skein, Slot};
 use tambour::error::{Error, Result};
 
-/// World info that is active in a prompt.
+/// Active world info of a prompt.
 pub(super) struct Active {
-    /// What the scan found; indexes are those of `blocks`.
+    /// Result of the scan; its indexes are those of `blocks`.
     pub(super) found: Activation,
-    /// For each entry the number of its block.
+    /// Block index of each entry.
     pub(super) blocks: Vec<usize>,
 }
 
-/// Messages of a context, as they are read.
+/// Returns the messages of a context in the form that a scan reads.
 pub(super) fn lines(context: &Map<String, Value>) -> Vec<Line> {
     let messages = context.get("history").and_then(Value::as_array);
     let text =
@@ -40,21 +40,22 @@ pub(super) fn lines(context: &Map<String, Value>) -> Vec<Line> {
         .collect()
 }
 
-/// The name of a person in a context, who is a text or an object.
+/// Returns the name of a person in a context, who may be a text or an object.
 pub(super) fn named(person: Option<&Value>) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     person.and_then(|person| text(person).or_else(|| text(person.get("name")?))).unwrap_or_default()
 }
 
-/// Ids of entries. Those of two books may be equal, and what is remembered of one entry is not true of the other.
+/// Unique ids of entries. Two books may use the same id, but timed effects belong to one entry.
 #[derive(Default)]
 struct Ids {
-    /// How often each has come.
+    /// Occurrences of each id.
     known: HashMap<String, usize>,
 }
 
 impl Ids {
-    /// The id, or with a number behind it where it is there already: the same for the same books in the same order.
+    /// Returns the id, with a number appended if it was used before. Deterministic for the same books in the
+    /// same order.
     fn own(&mut self, id: &str) -> String {
         let mut own = id.to_owned();
         while self.known.contains_key(&own) {
@@ -68,7 +69,7 @@ impl Ids {
 }
 
 impl Skein {
-    /// Finds the world info that is active with those messages and texts of user and character.
+    /// Finds the world info that is active for these messages and texts of user and character.
     pub(super) fn active(
         &self,
         context: &Map<String, Value>,
@@ -91,7 +92,7 @@ impl Skein {
                 Body::Data(value) => tambour::yaml::print(value),
                 Body::Slot(_) => String::new(),
             };
-            // Others may be found in it, so that the names stand in it.
+            // Names are inserted because the text may activate other entries.
             let content = if content.contains("{{") { with_names(&content, context) } else { content };
             let mut entry = Entry { id, content, ..entry.clone() };
             for keys in [
@@ -116,7 +117,7 @@ impl Skein {
         Ok(Active { found, blocks })
     }
 
-    /// The settings of the scan, with what the context says of character, generation and chance.
+    /// Returns the scan settings, completed with character, generation and seed of the context.
     fn settings(&self, context: &Map<String, Value>) -> ScanSettings {
         let mut settings = self.scan.clone().unwrap_or_default();
         let person = context.get("char");
@@ -141,7 +142,7 @@ impl Skein {
         settings
     }
 
-    /// Numbers of the blocks that go to a place, those that stand there for want of a place of their own with them.
+    /// Groups active blocks by their target; blocks without a slot of their own are grouped at the fallback.
     pub(super) fn placed(&self, active: &Active) -> BTreeMap<Target, Vec<usize>> {
         let slots = &active.found.slots;
         let mut placed: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
@@ -164,8 +165,8 @@ impl Skein {
         placed
     }
 
-    /// Where world info of a place goes: to its slot or, if there is none, to that of the character's neighbourhood, else
-    /// where its block stands.
+    /// Returns the target of world info: its slot or variable, else that of the nearest position, else the
+    /// place of its block.
     fn target(&self, position: Position, block: usize) -> Target {
         for position in [position, nearest(position)] {
             if self.blocks.iter().any(|block| block.body == Body::Slot(Slot::Lore(position))) {
@@ -178,7 +179,7 @@ impl Skein {
         Target::Here(block)
     }
 
-    /// Whether a template names a variable.
+    /// Returns true if a template contains the name of a variable.
     pub(super) fn mentions(&self, variable: &str) -> bool {
         fn any(value: &Value, variable: &str) -> bool {
             match value {
@@ -196,18 +197,19 @@ impl Skein {
     }
 }
 
-/// Where active world info stands.
+/// Place of active world info in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
-    /// In a slot.
+    /// Slot.
     Slot(&'static str),
-    /// In a variable that a template prints.
+    /// Variable that a template prints.
     Variable(&'static str),
-    /// At its own place.
+    /// Place of its own block.
     Here(usize),
 }
 
-/// The variable that prints the world info of a place (F-020): the author's note has `anchor_before` above and `anchor_after` below.
+/// Returns the variable that prints the world info of a position (F-020). `anchor_before` and `anchor_after`
+/// surround the author's note.
 pub(super) fn name(position: Position) -> &'static str {
     match position {
         Position::BeforeChar => "lore_before",
@@ -222,7 +224,7 @@ pub(super) fn name(position: Position) -> &'static str {
     }
 }
 
-/// The place that stands for one that a prompt does not have.
+/// Returns the fallback for a position that a prompt lacks.
 fn nearest(position: Position) -> Position {
     match position {
         Position::BeforeChar => Position::BeforeChar,
@@ -230,7 +232,8 @@ fn nearest(position: Position) -> Position {
     }
 }
 
-/// A key, or the text of an entry, with the names of user and character in the place of their macros. Nothing else in a key is a macro.
+/// Replaces the macros for the names of user and character in a key or entry text. Other macros are left
+/// unchanged.
 fn with_names(key: &str, context: &Map<String, Value>) -> String {
     let mut out = String::new();
     let mut rest = key;
@@ -254,7 +257,7 @@ fn with_names(key: &str, context: &Map<String, Value>) -> String {
     out + rest
 }
 
-/// A number for a text.
+/// Hashes a text to a seed.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,5 +1,5 @@
-//! A prompt: blocks in order, each an XML element around YAML or prose (F-001 to F-007), from which the text or the role messages for
-//! a model are made.
+//! Prompts made of blocks: each block is an XML element around YAML or prose (F-001 to F-007). A prompt is
+//! rendered as text or as role messages.
 //!
 //! ```
 //! use serde_json::json;
@@ -29,21 +29,21 @@ pub use assemble::{from_book, from_card, from_preset};
 pub use cut::{Cut, What};
 pub use render::{DroppedEntry, Message, Part, RenderOptions, Rendered, WokenEntry};
 
-/// A prompt.
+/// A prompt made of blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Skein {
-    /// Its parts, in order.
+    /// Blocks, in order.
     pub blocks: Vec<Block>,
-    /// Protocols that it uses, beside those of its blocks.
+    /// Protocols in use, besides those of the blocks.
     pub use_protocol: Vec<String>,
-    /// Tokens of the rendered prompt, at most.
+    /// Most tokens of the rendered prompt.
     pub max_context: Option<usize>,
-    /// What is otherwise in the structure of a reply than the protocols say (F-200).
+    /// Adjustments to the reply structure of the protocols (F-200).
     pub expected_structure: Option<Value>,
-    /// Variables of its templates (F-028).
+    /// Variables for its templates (F-028).
     pub metadata: Map<String, Value>,
-    /// How its world info is looked for.
+    /// Settings for the scan of its world info.
     pub scan: Option<ScanSettings>,
 }
 
@@ -51,64 +51,64 @@ pub struct Skein {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Block {
-    /// Its tag; `block` for a part that is nothing but a message.
+    /// Tag; `block` for a part that is only a message.
     pub tag: String,
-    /// It is a message of its own.
+    /// Role, if the block is a message of its own.
     pub role: Option<Role>,
-    /// How late it is left out when room is short.
+    /// Priority when the prompt is too long.
     pub priority: Option<Priority>,
-    /// What its body is said to be.
+    /// Declared format of the body.
     pub format: Option<Format>,
-    /// Attributes of its tag; values are templates.
+    /// Attributes of the tag; their values are templates.
     pub attributes: Vec<(String, String)>,
-    /// What it holds.
+    /// Content.
     pub body: Body,
-    /// It is world info: when it is there and where, without its text.
+    /// World info settings, if the block is an entry: conditions and position, without its text.
     pub lore: Option<Entry>,
 }
 
-/// What a block holds.
+/// Content of a block.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Body {
-    /// Data, printed as YAML. Texts in it are templates, rendered one by one, so that a value stays one value.
+    /// Data, printed as YAML. Each text in it is a separate template, so a value cannot add structure.
     Data(Value),
-    /// A template of prose.
+    /// Template of prose.
     Text(String),
-    /// A place that something else fills.
+    /// Placeholder.
     Slot(Slot),
 }
 
-/// A place that something else fills.
+/// Placeholder that other content fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Slot {
-    /// The messages so far.
+    /// Messages of the history.
     History,
-    /// Active world info of a place.
+    /// Active world info of a position.
     Lore(Position),
     /// Active world info of an outlet.
     Outlet(String),
-    /// What a model is told of the protocols, with an example.
+    /// Instructions for the protocols, with an example.
     Protocols,
 }
 
-/// How late a block is left out when room is short (F-006).
+/// Priority of a block when the prompt is too long (F-006).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// First.
+    /// Dropped first.
     Low,
-    /// After those of low priority.
+    /// Dropped after low priority.
     #[default]
     Normal,
-    /// Last.
+    /// Dropped last.
     High,
-    /// Never.
+    /// Never dropped.
     Critical,
 }
 
-/// What a body is said to be.
+/// Declared format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// YAML.
@@ -122,7 +122,7 @@ pub enum Format {
 }
 
 impl Priority {
-    /// All levels by their names.
+    /// All levels by name.
     pub const NAMES: [(&'static str, Priority); 4] = [
         ("low", Priority::Low),
         ("normal", Priority::Normal),
@@ -136,7 +136,7 @@ impl Priority {
 }
 
 impl Format {
-    /// All kinds by their names.
+    /// All formats by name.
     pub const NAMES: [(&'static str, Format); 4] = [
         ("yaml", Format::Yaml),
         ("json", Format::Json),
@@ -150,11 +150,11 @@ impl Format {
 }
 
 impl Role {
-    /// All roles by their names.
+    /// All roles by name.
     pub const NAMES: [(&'static str, Role); 3] =
         [("system", Role::System), ("user", Role::User), ("assistant", Role::Assistant)];
 
-    /// Its name.
+    /// Name of the role.
     #[must_use]
     pub fn name(self) -> &'static str {
         Role::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
@@ -162,7 +162,7 @@ impl Role {
 }
 
 impl Slot {
-    /// The slot of a name in the file form: `history`, `lore_before`, `outlet:NAME`, …
+    /// Returns the slot with a name in the file form: `history`, `lore_before`, `outlet:NAME`, …
     fn from_name(name: &str) -> Option<Slot> {
         if let Some(outlet) = name.strip_prefix("outlet:") {
             return Some(Slot::Outlet(outlet.trim().to_owned()));
@@ -171,7 +171,7 @@ impl Slot {
         slot.map(|(_, slot)| slot)
     }
 
-    /// The name in the file form.
+    /// Returns the name in the file form.
     fn name(&self) -> String {
         match self {
             Slot::Outlet(outlet) => format!("outlet:{outlet}"),
@@ -181,7 +181,7 @@ impl Slot {
         }
     }
 
-    /// Slots with names of their own.
+    /// Slots with fixed names.
     fn named() -> [(&'static str, Slot); 10] {
         [
             ("history", Slot::History),
@@ -199,7 +199,7 @@ impl Slot {
 }
 
 impl Block {
-    /// A block of that tag.
+    /// Creates a block with a tag.
     #[must_use]
     pub fn new(tag: impl Into<String>, body: Body) -> Block {
         Block {
@@ -213,7 +213,7 @@ impl Block {
         }
     }
 
-    /// A place that something else fills.
+    /// Creates a placeholder.
     #[must_use]
     pub fn slot(slot: Slot) -> Block {
         let tag = if slot == Slot::History { "conversation_history" } else { "" };
@@ -222,8 +222,8 @@ impl Block {
 }
 
 impl Skein {
-    /// Takes over world info and variables of another prompt, such as an imported card or book: its other blocks are left out,
-    /// since this one says what a prompt is made of. Variables that are here already stay.
+    /// Adds world info and variables of another prompt, such as an imported card or book. Its other blocks
+    /// are ignored, because this prompt defines the structure. Existing variables are kept.
     pub fn take(&mut self, other: &Skein) {
         self.blocks.extend(other.blocks.iter().filter(|block| block.lore.is_some()).cloned());
         for (key, value) in &other.metadata {
@@ -234,7 +234,7 @@ impl Skein {
         }
     }
 
-    /// Names of the protocols that it uses, each once, as they come.
+    /// Names of the protocols in use, without duplicates, in order of first use.
     #[must_use]
     pub fn protocols(&self) -> Vec<String> {
         let own = self.blocks.iter().filter(|block| block.tag == "use_protocol").filter_map(|block| {

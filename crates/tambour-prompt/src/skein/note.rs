@@ -1,5 +1,6 @@
-//! The author's note: `anchor_before` and `anchor_after` of the context, each printed once. A template that names one prints it;
-//! else it stands in the slot of the note, and where there is none among the messages, as in SillyTavern.
+//! Author's note: `anchor_before` and `anchor_after` of the context, each printed once. A template that names
+//! one prints it; otherwise it goes to the note's slot or, without a slot, among the messages, as in
+//! SillyTavern.
 
 use std::collections::HashSet;
 
@@ -12,35 +13,35 @@ use super::lore::Active;
 use super::{Body, Skein, Slot};
 use tambour::error::Result;
 
-/// Messages behind a note that stands among them.
+/// Default number of messages after a note among the messages.
 const DEPTH: usize = 4;
 
-/// The parts of the note and where they go.
+/// Parts of the note, by place.
 #[derive(Debug, Default)]
 pub(super) struct Note {
-    /// Texts that the slots above and below print.
+    /// Texts for the slots above and below the note.
     pub(super) above: String,
     pub(super) below: String,
-    /// Text that stands among the messages, how many of them come behind it, and whose message it is.
+    /// Text among the messages, the number of messages after it, and its role.
     pub(super) among: String,
     pub(super) depth: usize,
     pub(super) role: Role,
 }
 
-/// Keys of a context with parts of the note, and the slots where these stand.
+/// Context keys of the note's parts, with their slots.
 const PARTS: [(&str, Position); 2] =
     [("anchor_before", Position::NoteTop), ("anchor_after", Position::NoteBottom)];
 
-/// Tells whether a context has such a part with macros in it.
+/// Returns true if the note of a context may contain macros.
 pub(super) fn has_macros(values: &Map<String, Value>) -> bool {
     let text = |key: &str| values.get(key).and_then(Value::as_str).unwrap_or_default();
     PARTS.iter().any(|(key, _)| text(key).contains("{{") || text(key).contains('<'))
 }
 
-/// Renders the macros of the note, which a user has written.
+/// Renders the macros in the note, which was written by a user.
 ///
 /// # Errors
-/// A text of it cannot be rendered.
+/// A text of the note cannot be rendered.
 pub(super) fn rendered(values: &mut Map<String, Value>, assembly: &mut Assembly) -> Result<Outcome> {
     for (key, _) in PARTS {
         if let Some(Value::String(text)) = values.get_mut(key) {
@@ -50,7 +51,7 @@ pub(super) fn rendered(values: &mut Map<String, Value>, assembly: &mut Assembly)
     Ok(assembly.outcome())
 }
 
-/// Puts world info of the note around its text, where templates print both.
+/// Adds the text of the note to its world info, for templates that print both with one variable.
 pub(super) fn around(values: &Map<String, Value>, lore: &mut Map<String, Value>) {
     for (key, position) in PARTS {
         let text = values.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -64,7 +65,7 @@ pub(super) fn around(values: &Map<String, Value>, lore: &mut Map<String, Value>)
 }
 
 impl Note {
-    /// The note of a context, as far as no template of the prompt prints it.
+    /// Returns the parts of the note that no template of the prompt prints.
     pub(super) fn new(skein: &Skein, values: &Map<String, Value>, active: &Active) -> Note {
         let given = |key: &str| values.get(key).filter(|value| !value.is_null());
         let depth = given("note_depth").and_then(Value::as_u64);
@@ -94,7 +95,7 @@ impl Note {
 }
 
 impl Skein {
-    /// Tells whether a template of a block that is there, or a text of user or character, names a variable.
+    /// Returns true if a present block, or a text of user or character, names a variable.
     fn prints(&self, variable: &str, values: &Map<String, Value>, active: &Active) -> bool {
         fn any(value: &Value, names: &dyn Fn(&str) -> bool) -> bool {
             match value {
@@ -104,7 +105,7 @@ impl Skein {
                 _ => false,
             }
         }
-        // Macros write it without the line.
+        // Macros omit the underscore.
         let macro_name = variable.replace('_', "");
         let names = |text: &str| {
             text.contains("{{")

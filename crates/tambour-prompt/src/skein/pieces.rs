@@ -1,4 +1,4 @@
-//! The rendered pieces of a prompt, in order.
+//! Renders the blocks of a prompt to pieces, in order.
 
 use serde_json::{Map, Number, Value};
 
@@ -21,13 +21,13 @@ use super::{Block, Body, Format, Priority, Skein, Slot};
 pub(super) struct Piece {
     pub(super) what: What,
     pub(super) priority: Priority,
-    /// It is never left out.
+    /// Never dropped.
     pub(super) keep: bool,
-    /// The role of the message it is; otherwise it belongs to the system message.
+    /// Role, if the piece is a message; otherwise it belongs to the system message.
     pub(super) role: Option<String>,
-    /// Its text.
+    /// Rendered text.
     pub(super) text: String,
-    /// It is a message of the history, of that name.
+    /// Name of the speaker, if the piece is a message of the history.
     pub(super) line: Option<String>,
     pub(super) tokens: usize,
     pub(super) dropped: bool,
@@ -41,18 +41,18 @@ pub(super) struct Maker<'a> {
     pub(super) active: &'a Active,
     pub(super) lines: &'a [Line],
     pub(super) note: Note,
-    /// Names of protocols that there are not: a model is not asked for them.
+    /// Names of unknown protocols, which are omitted.
     pub(super) unknown: &'a [String],
-    /// What a model is told of the protocols.
+    /// Instructions for the protocols.
     pub(super) protocols: String,
-    /// Whether that is wanted where no slot asks for it.
+    /// True if the instructions are added even without a slot for them.
     pub(super) instructions: bool,
     pub(super) pieces: Vec<Piece>,
     pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Maker<'a> {
-    /// One without messages and protocols.
+    /// Creates a renderer without messages and protocols.
     pub(super) fn new(
         skein: &'a Skein,
         assembly: &'a mut Assembly,
@@ -77,7 +77,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// All pieces.
+    /// Renders all pieces.
     pub(super) fn run(&mut self) -> Result<()> {
         let mut placed = self.skein.placed(self.active);
         let at_end = self.skein.blocks.len();
@@ -137,7 +137,7 @@ impl<'a> Maker<'a> {
             }
         }
         if !history && !self.active.found.slots.depth.is_empty() {
-            // Without messages there is nothing to stand among.
+            // Without messages, the entries go to the end.
             for place in self.active.found.slots.depth.clone() {
                 place.entries.iter().try_for_each(|&entry| self.lore(self.active.blocks[entry]))?;
             }
@@ -157,7 +157,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// The variables that print world info, where templates name them.
+    /// Renders the variables of world info that templates name.
     pub(super) fn variables(&mut self) -> Result<Map<String, Value>> {
         let mut variables = Map::new();
         for (target, blocks) in self.skein.placed(self.active) {
@@ -183,7 +183,7 @@ impl<'a> Maker<'a> {
         });
     }
 
-    /// World info of a block, where it stands.
+    /// Adds the world info of a block.
     fn lore(&mut self, at: usize) -> Result<()> {
         let block = &self.skein.blocks[at];
         let text = self.element(at)?;
@@ -204,7 +204,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The tags of protocols that the prompt names beside its blocks, and what a model is told of them.
+    /// Adds tags and instructions of the protocols that no block names.
     fn named_protocols(&mut self, slot: bool) {
         let own = |name: &&String| {
             !self.skein.blocks.iter().any(|block| {
@@ -230,7 +230,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The messages so far, with the world info that stands among them.
+    /// Adds the history, with world info and the author's note among the messages.
     fn history(&mut self, block: &Block) -> Result<()> {
         let newest = self.lines.iter().rposition(|line| line.role == "user");
         let count = self.lines.len();
@@ -266,7 +266,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// A part of the author's note, in the slot of a block.
+    /// Adds a part of the author's note, with the properties of `block`.
     fn note(&mut self, block: &Block, text: &str) {
         if !text.is_empty() {
             let text = self.boundaries.escape(text).into_owned();
@@ -274,21 +274,21 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The author's note as a message of its own.
+    /// Adds the author's note as a message of its own.
     fn note_among(&mut self) {
         let text = std::mem::take(&mut self.note.among);
         let role = Some(self.note.role);
         self.note(&Block { role, ..Block::new("block", Body::Text(String::new())) }, &text);
     }
 
-    /// Makes the last piece, of world info, a message among the others.
+    /// Makes the last piece a message, if it is world info.
     fn said_by(&mut self, role: Role) {
         if let Some(piece) = self.pieces.last_mut().filter(|piece| matches!(piece.what, What::Lore { .. })) {
             piece.role.get_or_insert_with(|| role.name().to_owned());
         }
     }
 
-    /// The element of a block; nothing if its text came to nothing.
+    /// Renders the element of a block; empty if its text is blank.
     fn element(&mut self, at: usize) -> Result<String> {
         let block = &self.skein.blocks[at];
         let name = format!("block {} (`{}`)", at + 1, block.tag);
@@ -330,7 +330,7 @@ impl<'a> Maker<'a> {
         if let Some(format) = block.format {
             body = format!("<format type=\"{}\">\n{body}</format>\n", format.name());
         }
-        // F-014: what is not one of the tags of every prompt has its YAML further in.
+        // YAML in tags without a predefined meaning is indented (F-014).
         let entry = block.tag == ENTRY || !TAGS.contains(&&*block.tag) && !META.contains(&&*block.tag);
         if yaml && entry {
             body = yaml::indented(&body, 2);
@@ -345,20 +345,20 @@ impl<'a> Maker<'a> {
         Ok(out)
     }
 
-    /// Renders a template; text without any is itself.
+    /// Renders a template; text without template syntax is returned unchanged.
     fn template(&mut self, name: &str, source: &str) -> Result<String> {
         if !["{{", "{%", "{#"].iter().any(|mark| source.contains(mark)) {
             return Ok(source.to_owned());
         }
         let mut out = self.assembly.render(name, source)?;
-        // The engine takes one line break from the end of a template.
+        // The engine drops one line break at the end of a template.
         if source.ends_with('\n') && !out.ends_with('\n') {
             out.push('\n');
         }
         Ok(out)
     }
 
-    /// Renders the templates in the texts of data, and escapes boundaries in each.
+    /// Renders the templates in the texts of a value and escapes boundaries in each.
     fn data(&mut self, name: &str, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(source) => {
@@ -385,7 +385,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The number that a text is which is nothing but one expression: `hp: "{{ state.hp }}"` gives `hp: 7`.
+/// Returns the value as a number if the source is a single expression: `hp: "{{ state.hp }}"` gives `hp: 7`.
 fn number(source: &str, text: &str) -> Option<Number> {
     let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
     if inner.contains("{{") || inner.contains("}}") {

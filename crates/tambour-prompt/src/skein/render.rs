@@ -1,4 +1,4 @@
-//! From a prompt to its text, and to role messages (F-028).
+//! Renders a prompt to text and to role messages (F-028).
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -20,28 +20,29 @@ use super::note::{self, Note};
 use super::pieces::{Maker, Piece};
 use super::{Body, Priority, Skein};
 
-/// How a prompt is rendered.
+/// Options for rendering a prompt.
 #[non_exhaustive]
 pub struct RenderOptions<'a> {
-    /// The engine of its templates; a lenient one if absent. One that is kept has its templates compiled.
+    /// Engine for the templates; a new lenient one if `None`. Reusing an engine reuses its compiled
+    /// templates.
     pub engine: Option<&'a Engine>,
-    /// The protocols; those of the library if absent.
+    /// Known protocols; those of the library if `None`.
     pub registry: Option<&'a Registry>,
-    /// Language of what a model is told of the protocols.
+    /// Language of the protocol instructions.
     pub language: Language,
-    /// Whether a model is told of them where no slot `protocols` asks for it.
+    /// Adds protocol instructions even without a `protocols` slot.
     pub instructions: bool,
-    /// Tokens of a text.
+    /// Counts the tokens of a text.
     pub count: &'a dyn Fn(&str) -> usize,
-    /// Tokens of the prompt, at most, in place of what it says itself.
+    /// Most tokens of the prompt; overrides the limit of the prompt itself.
     pub max_context: Option<usize>,
-    /// What world info did in earlier turns.
+    /// Timed effects of world info from earlier turns.
     pub timed: Timed,
-    /// Seeds chance where the context has no `seed`.
+    /// Seed of random choices if the context has no `seed`.
     pub chance: u64,
-    /// Counts the tokens of each part by itself, too.
+    /// Also counts the tokens of each part.
     pub itemised: bool,
-    /// What its templates may cost together, and when they stop; that of the engine's limits if absent.
+    /// Budget for all templates together, and their stop condition; the engine's limits if `None`.
     pub budget: Option<Budget>,
 }
 
@@ -62,12 +63,12 @@ impl Default for RenderOptions<'_> {
     }
 }
 
-/// A message for a model.
+/// A message for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// `system`, `user`, `assistant`, or what the history says.
+    /// Role: `system`, `user`, `assistant`, or a role of the history.
     pub role: String,
-    /// Its text.
+    /// Text.
     pub content: String,
 }
 
@@ -75,39 +76,39 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// Which.
+    /// Identity of the part.
     #[serde(flatten)]
     pub what: What,
-    /// Its priority.
+    /// Priority of the part.
     pub priority: Priority,
-    /// Its tokens by itself. Those of all parts do not add up exactly to the tokens of the prompt.
+    /// Tokens of the part. The counts of all parts do not add up exactly to the tokens of the prompt.
     pub tokens: usize,
-    /// Set when it was left out for want of room.
+    /// True if the part was dropped because the prompt was too long.
     pub dropped: bool,
 }
 
-/// An entry of world info that is active.
+/// An active world info entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WokenEntry {
-    /// The number of its block, from 1.
+    /// Number of its block, from 1.
     pub number: usize,
-    /// Its title.
+    /// Title of the entry.
     pub title: String,
-    /// Its cause.
+    /// Cause of its activation.
     #[serde(flatten)]
     pub wake: Wake,
 }
 
-/// An entry of world info that was found and is not active.
+/// A world info entry that matched but is not active.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DroppedEntry {
-    /// The number of its block, from 1.
+    /// Number of its block, from 1.
     pub number: usize,
-    /// Its title.
+    /// Title of the entry.
     pub title: String,
-    /// The reason.
+    /// Reason.
     pub why: Drop,
 }
 
@@ -115,39 +116,41 @@ pub struct DroppedEntry {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rendered {
-    /// The whole prompt as text.
+    /// Complete prompt as text.
     pub text: String,
-    /// The same as messages: what is outside of role blocks is the system message.
+    /// Complete prompt as messages; everything outside of role blocks is the system message.
     pub messages: Vec<Message>,
     /// Tokens of the text.
     pub tokens: usize,
-    /// What was left out for want of room, the first first.
+    /// Parts that were dropped because the prompt was too long, in order of removal.
     pub dropped: Vec<Cut>,
-    /// Whether it is longer than it may be although nothing more can be left out.
+    /// True if the prompt is still too long although nothing more can be dropped.
     pub over: bool,
-    /// The structure that the reply is expected to have.
+    /// Expected structure of the reply.
     pub expected: Option<Expected>,
-    /// Its parts in order, where they were to be counted ([`RenderOptions::itemised`]).
+    /// Parts in order, if they were counted ([`RenderOptions::itemised`]).
     pub parts: Vec<Part>,
-    /// Titles of the active world info, in the order of its blocks.
+    /// Titles of the active world info, in the order of the blocks.
     pub lore: Vec<String>,
-    /// The active world info with what woke it, in the same order.
+    /// Active world info with its causes, in the same order.
     pub lore_woken: Vec<WokenEntry>,
-    /// World info that was found and is not active.
+    /// World info that matched but is not active.
     pub lore_dropped: Vec<DroppedEntry>,
-    /// What world info did, for the next turn.
+    /// Timed effects of world info, for the next turn.
     pub timed: Timed,
-    /// What the templates noticed and asked for.
+    /// Warnings and effects of the templates.
     pub outcome: Outcome,
-    /// What else was noticed.
+    /// Other warnings.
     pub warnings: Vec<String>,
 }
 
 impl Skein {
-    /// Renders the prompt with a context, one object with the variables of F-020; the prompt's own `metadata` fills what it does not have.
+    /// Renders the prompt. `context` is an object with the variables of F-020; the prompt's own `metadata`
+    /// supplies missing ones.
     ///
     /// # Errors
-    /// A context of another form, or a template that does not compile or goes beyond a limit, with block, line and column.
+    /// The context has another form, or a template does not compile or exceeds a limit; the error names
+    /// block, line and column.
     pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<Rendered> {
         let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
         let mut values = self.variables(given);
@@ -246,7 +249,7 @@ impl Skein {
         })
     }
 
-    /// The texts of user and character that entries want to be found in, as they stand in the prompt.
+    /// Renders the texts of user and character that entries search, as they appear in the prompt.
     fn sources(
         &self,
         values: &Map<String, Value>,
@@ -261,7 +264,7 @@ impl Skein {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        // What they set and notice comes again where they are printed.
+        // Effects and warnings of these renderings are ignored; they occur again where the texts are printed.
         let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
         let text = |source: Source| {
             let (name, template) = match source {
@@ -277,7 +280,8 @@ impl Skein {
         wanted.into_iter().map(text).collect()
     }
 
-    /// Renders the world info that templates print with a variable, and puts it among the variables. What it sets, later templates find.
+    /// Renders the world info that templates print through variables and adds it to the variables. Later
+    /// templates see variables that it sets.
     fn world_info(
         &self,
         values: &mut Map<String, Value>,
@@ -304,7 +308,8 @@ impl Skein {
         Ok(outcome)
     }
 
-    /// The variables of the templates. A person who is only a name in the context keeps the fields that the prompt has of it.
+    /// Returns the variables for the templates. A person given only by name keeps the fields that the prompt
+    /// has for it.
     fn variables(&self, given: &Map<String, Value>) -> Map<String, Value> {
         let mut values = given.clone();
         for (key, value) in &self.metadata {
@@ -332,7 +337,8 @@ impl Skein {
         values
     }
 
-    /// Puts active world info of outlets where templates find it, as templates that are rendered when they are asked for.
+    /// Adds active world info to outlets of the context, as templates that are rendered when they are
+    /// printed.
     fn outlets(&self, active: &Active, values: &mut Map<String, Value>) {
         if active.found.slots.outlets.is_empty() {
             return;
@@ -356,7 +362,7 @@ impl Skein {
     }
 }
 
-/// What two assemblies left behind, one after the other.
+/// Combines the outcomes of two assemblies, in order.
 fn joined(first: Outcome, mut then: Outcome) -> Outcome {
     then.warnings.splice(0..0, first.warnings);
     then.effects.splice(0..0, first.effects);
@@ -367,7 +373,7 @@ fn joined(first: Outcome, mut then: Outcome) -> Outcome {
     then
 }
 
-/// What a model is told of protocols: what each means, and an example of a reply.
+/// Returns the instructions for protocols: the meaning of each and an example of a reply.
 fn told(protocols: &[String], registry: &Registry, language: Language) -> String {
     let names = || protocols.iter().map(String::as_str);
     let (head, example) = match language {
@@ -379,12 +385,12 @@ fn told(protocols: &[String], registry: &Registry, language: Language) -> String
     format!("{head}\n{lines}\n\n{example}\n{}", shown.trim_end())
 }
 
-/// The text of the pieces that are left, before boundaries of the history are escaped.
+/// Returns the text of the remaining pieces, without escaping boundaries in the history.
 pub(super) fn text_of(pieces: &[Piece]) -> String {
     text_in(pieces, &Boundaries::new([]))
 }
 
-/// What a piece adds to the text.
+/// Returns the text that a piece contributes.
 pub(super) fn text_alone(piece: &Piece) -> String {
     match &piece.line {
         Some(_) => yaml::print(&vec![said(piece, &Boundaries::new([]))].into()),
@@ -412,7 +418,7 @@ fn text_in(pieces: &[Piece], boundaries: &Boundaries) -> String {
     parts.join("\n\n")
 }
 
-/// A message of the history as data.
+/// Returns a message of the history as data.
 fn said(piece: &Piece, boundaries: &Boundaries) -> Value {
     let mut message = Map::new();
     message.insert("role".into(), piece.role.clone().unwrap_or_default().into());

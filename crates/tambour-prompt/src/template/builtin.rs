@@ -1,24 +1,24 @@
-//! Templates that are shipped.
+//! Templates shipped with the library.
 
 use super::Template;
 use tambour::texts::Language;
 
-/// A shipped template. A stored one, or a file, of the same id replaces it.
+/// A shipped template. A stored template or a file with the same id replaces it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Builtin {
-    /// Its id, such as `ai-say-mainline-a-introduce-concept`.
+    /// Id, such as `ai-say-mainline-a-introduce-concept`.
     pub id: &'static str,
-    /// Its file below the folder of templates.
+    /// Path below the template folder.
     pub path: &'static str,
-    /// Its language; a translation has the id of the original with `-en` behind.
+    /// Language. A translation has the id of the original followed by `-en`.
     pub language: Language,
-    /// The template.
+    /// Source of the template.
     pub text: &'static str,
 }
 
 impl Builtin {
-    /// The template, read.
+    /// Parses the template.
     #[must_use]
     pub fn template(&self) -> Template {
         Template::parse(self.text)
@@ -36,7 +36,7 @@ macro_rules! builtin {
     };
 }
 
-/// All of them.
+/// All shipped templates.
 pub static BUILTIN: &[Builtin] = &[
     builtin!("ai-say-mainline-a-introduce-concept", "ai-say/mainline-a-introduce-concept.md", Zh),
     builtin!("ai-say-mainline-a-introduce-concept-en", "ai-say/mainline-a-introduce-concept-en.md", En),
@@ -46,14 +46,13 @@ pub static BUILTIN: &[Builtin] = &[
     builtin!("ai-think-default-en", "ai-think/default-en.md", En),
 ];
 
-/// The shipped template of this id.
+/// Returns the shipped template with this id.
 #[must_use]
 pub fn builtin(id: &str) -> Option<&'static Builtin> {
     BUILTIN.iter().find(|builtin| builtin.id == id)
 }
 
-/// The id under which a template is looked up first when texts are in `language`: that of a translation, if the shipped one
-/// has one.
+/// Returns the id to look up first for texts in `language`: that of the translation, if a shipped one exists.
 #[must_use]
 pub fn in_language(id: &str, language: Language) -> String {
     let translated = format!("{id}-en");

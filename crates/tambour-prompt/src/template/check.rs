@@ -1,4 +1,4 @@
-//! Which variables templates and scripts use, lack and never use (S-043).
+//! Lists the variables that templates and scripts use, lack and never use (S-043).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::jinja::{self, Engine, Mode, is_context};
 use tambour::error::{Error, Location, Result};
 use tambour::yaml;
 
-/// A file whose variables are listed.
+/// A file to be checked.
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
@@ -22,9 +22,9 @@ pub struct Source {
 enum Form {
     /// A template of two layers.
     Template(Template),
-    /// A script: its `declare` lists define, its actions use.
+    /// A script, whose `declare` lists define variables and whose actions use them.
     Script(Value),
-    /// A Skein: its texts are Jinja, its `metadata` defines.
+    /// A Skein, whose texts are Jinja templates and whose `metadata` defines variables.
     Skein(Value),
 }
 
@@ -38,27 +38,28 @@ pub struct Listed {
     pub line: usize,
     /// Column in Unicode scalar values, from 1.
     pub column: usize,
-    /// As it is written: `{name}`, `{%name%}`, `{{ name }}`; a declared one by its name alone.
+    /// Variable as written: `{name}`, `{%name%}` or `{{ name }}`; only the name for a declaration.
     pub variable: String,
 }
 
-/// The variables of some files.
+/// Variables of a set of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Check {
-    /// Each variable that a file uses, where it does first.
+    /// Used variables, each with its first use in a file.
     pub used: Vec<Listed>,
-    /// Those that nothing defines: no script declares them and no action sets them, or the system has none of the name.
+    /// Used variables without a definition: neither declared nor set by a script, and not a system variable.
     pub undefined: Vec<Listed>,
-    /// Variables that a script declares and nothing uses.
+    /// Variables that a script declares but nothing uses.
     pub unused: Vec<Listed>,
 }
 
 impl Source {
-    /// Reads a file: YAML with `sessions` is a script, YAML with `blocks` a Skein; all but `.yaml` and `.yml` is a template.
+    /// Reads a file: YAML with `sessions` is a script, YAML with `blocks` a Skein, and any other file a
+    /// template.
     ///
     /// # Errors
-    /// YAML that is broken, or neither of the two.
+    /// The YAML is invalid, or the file is neither a script nor a Skein.
     pub fn read(name: &str, text: &str) -> Result<Source> {
         let (name, text) = (name.to_owned(), text.to_owned());
         let lower = name.to_ascii_lowercase();
@@ -68,7 +69,7 @@ impl Source {
         }
         let value = yaml::parse(&name, &text)?;
         let form = match &value {
-            // The flat layout has one session (S-013).
+            // A flat script has a single session (S-013).
             value if value.get("sessions").is_some() || value.get("session").is_some() => {
                 Form::Script(value.clone())
             }
@@ -87,16 +88,16 @@ impl Source {
         Listed { file: self.name.clone(), line: place.line, column: place.column, variable }
     }
 
-    /// Where a name is written first.
+    /// Returns the offset of the first occurrence of a text.
     fn find(&self, written: &str) -> usize {
         self.text.find(written).unwrap_or(0)
     }
 }
 
-/// Lists the variables of all files together: what one declares is defined for all.
+/// Lists the variables of all files together; a declaration in one file counts for all.
 ///
 /// # Errors
-/// A text of a Skein is no template.
+/// A text of a Skein is not a valid template.
 pub fn check(sources: &[Source]) -> Result<Check> {
     let mut defined: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
     let mut declared: BTreeMap<String, Listed> = BTreeMap::new();
@@ -120,9 +121,9 @@ pub fn check(sources: &[Source]) -> Result<Check> {
         }
     }
     let mut check = Check::default();
-    // The system reads these itself.
+    // Variables that the system itself reads.
     let mut needed: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
-    // Actions without a template of their own use those.
+    // Actions without a template of their own use the shipped ones.
     for builtin in BUILTIN {
         needed.extend(builtin.template().variables(Layer::Script).into_iter().map(str::to_owned));
     }
@@ -151,7 +152,7 @@ pub fn check(sources: &[Source]) -> Result<Check> {
             }
             Form::Script(value) => walk(value, &mut |key, value| {
                 if let ("condition", Value::String(text)) = (key, value) {
-                    // One that is no expression is told by the check of scripts.
+                    // The script check reports invalid expressions.
                     for name in jinja::variables(text).unwrap_or_default() {
                         uses(Layer::Script, &name, Some(source.find(text)));
                     }
@@ -169,7 +170,7 @@ pub fn check(sources: &[Source]) -> Result<Check> {
     Ok(check)
 }
 
-/// The variables of the texts of a Skein.
+/// Lists the variables of a Skein's texts.
 fn skein(source: &Source, value: &Value, check: &mut Check) -> Result<()> {
     let engine = Engine::new(Mode::Lenient);
     let metadata = value.get("metadata").and_then(Value::as_object);
@@ -191,13 +192,13 @@ fn skein(source: &Source, value: &Value, check: &mut Check) -> Result<()> {
             }
             check.used.push(listed);
         }
-        // What a block sets, those after it may read.
+        // Later blocks can read variables that a block sets.
         set.extend(engine.sets(&source.name, text)?);
     }
     Ok(())
 }
 
-/// Each key of a tree with its value; items of a list have the key of the list.
+/// Visits each key of a tree with its value; items of a list have the key of the list.
 fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
     let mut open: Vec<(&str, &Value)> = vec![("", value)];
     while let Some((key, value)) = open.pop() {

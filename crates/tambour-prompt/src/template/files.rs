@@ -1,14 +1,14 @@
-//! Templates of a folder, by id (S-020 to S-022). Reading the folder is the caller's.
+//! Templates of a folder by id (S-020 to S-022). The caller reads the files.
 
 use std::collections::BTreeMap;
 
 use super::{BUILTIN, Template, builtin};
 use tambour::error::{Error, Result};
 
-/// The code of the error for an id that no template has (S-022).
+/// Error code for an unknown template id (S-022).
 pub const NOT_FOUND: &str = "template_not_found";
 
-/// The id of the template in a file: its path below the folder, without suffix, with `-` for `/` (S-020).
+/// Returns the id of a template file: its path below the folder, without suffix and with `-` for `/` (S-020).
 ///
 /// ```
 /// # use tambour_prompt::template::id_of;
@@ -21,14 +21,14 @@ pub fn id_of(path: &str) -> String {
     path.strip_suffix(".md").unwrap_or(path).replace('/', "-")
 }
 
-/// Files of a folder, and the shipped templates behind them.
+/// Template files of a folder, with the shipped templates as fallback.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     by_id: BTreeMap<String, (String, String)>,
 }
 
 impl Files {
-    /// Reads the files of a folder: pairs of a path below it and a text.
+    /// Indexes template files, given as pairs of a path below the folder and a text.
     ///
     /// # Errors
     /// Two files have the same id; the message names both.
@@ -40,10 +40,10 @@ impl Files {
         Ok(all)
     }
 
-    /// Adds a file, or reads it anew if it is there under the same path; returns its id.
+    /// Adds a file, or replaces the file with the same path; returns its id.
     ///
     /// # Errors
-    /// Another file has its id.
+    /// Another file has the same id.
     pub fn add(&mut self, path: String, text: String) -> Result<String> {
         let id = id_of(&path);
         if let Some((other, _)) = self.by_id.get(&id).filter(|(other, _)| *other != path) {
@@ -55,25 +55,25 @@ impl Files {
         Ok(id)
     }
 
-    /// The template of this id, read from its text.
+    /// Returns the parsed template with this id.
     ///
     /// # Errors
-    /// There is none; the error's code is [`NOT_FOUND`].
+    /// No template has this id; the error code is [`NOT_FOUND`].
     pub fn get(&self, id: &str) -> Result<Template> {
         self.text(id).map(Template::parse)
     }
 
-    /// The text of the template of this id: a file's, else the shipped one.
+    /// Returns the source of the template with this id, from a file or shipped.
     ///
     /// # Errors
-    /// There is none; the error's code is [`NOT_FOUND`].
+    /// No template has this id; the error code is [`NOT_FOUND`].
     pub fn text(&self, id: &str) -> Result<&str> {
         let file = self.by_id.get(id).map(|(_, text)| text.as_str());
         let text = file.or_else(|| builtin(id).map(|shipped| shipped.text));
         text.ok_or_else(|| Error::unknown("template", id, self.ids()).coded(NOT_FOUND))
     }
 
-    /// All ids, sorted, none twice.
+    /// All ids, sorted and without duplicates.
     #[must_use]
     pub fn ids(&self) -> Vec<&str> {
         let shipped = BUILTIN.iter().map(|builtin| builtin.id);

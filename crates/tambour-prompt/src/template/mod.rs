@@ -1,7 +1,7 @@
-//! Templates of two layers (S-020 to S-046): `{name}` is a variable of the script, `{%name%}` one of the system.
+//! Templates of two layers (S-020 to S-046): `{name}` is a script variable, `{%name%}` a system variable.
 //!
-//! A template is read once, into texts and variables; values are put in between and never read again, so whatever stands in a
-//! value is text.
+//! A template is parsed once into texts and variables. Inserted values are never parsed again, so any content
+//! of a value is literal text.
 //!
 //! ```
 //! use serde_json::json;
@@ -13,9 +13,9 @@
 //! assert_eq!(template.render(&script, &system).text, "{%time%}，现在是10:00。{\"level\": 0-100}");
 //! ```
 //!
-//! What is a variable: a brace pair whose inside is letters of any script, digits, `_`, `-` and `.`, with at least one letter or
-//! digit (S-040). `\{` is a brace that begins none, and `\\` before a brace one backslash; what stands in `{{` `}}` on one line is left for
-//! Jinja (R-48).
+//! A variable is a brace pair around letters of any script, digits, `_`, `-` and `.`, with at least one
+//! letter or digit (S-040). `\{` is a literal brace and `\\` before a brace a literal backslash; `{{` `}}` on
+//! one line is left for Jinja (R-48).
 
 mod builtin;
 mod check;
@@ -48,7 +48,7 @@ use scan::Piece;
 /// Values by name.
 pub type Map = serde_json::Map<String, Value>;
 
-/// Which of the two layers a variable is of.
+/// Layer of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
@@ -58,33 +58,34 @@ pub enum Layer {
     System,
 }
 
-/// A template that was read. Cloning shares it.
+/// A parsed template. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Template {
     source: Arc<str>,
     pieces: Arc<[Piece]>,
 }
 
-/// What was noticed while a template was filled.
+/// A problem found while a template was filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Warning {
-    /// `variable_unresolved` (its marker stays in the text, S-038) or `variable_null` (nothing is put in, S-041).
+    /// Either `variable_unresolved` (the marker stays in the text, S-038) or `variable_null` (nothing is
+    /// inserted, S-041).
     pub code: &'static str,
     /// Layer of the variable.
     pub layer: Layer,
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
     /// Line in the template, from 1.
     pub line: u32,
     /// Column in Unicode scalar values, from 1.
     pub column: u32,
-    /// What is wrong, in lower case.
+    /// Description of the problem, in lower case.
     pub message: String,
 }
 
 impl Warning {
-    /// Message in a language.
+    /// Returns the message in a language.
     #[must_use]
     pub fn told(&self, language: Language) -> String {
         let marker = match self.layer {
@@ -102,13 +103,13 @@ impl Warning {
 /// A filled template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
-    /// The text.
+    /// Filled text.
     pub text: String,
-    /// One a variable and fault, in the order of the template.
+    /// Warnings in the order of the template, one per variable and problem.
     pub warnings: Vec<Warning>,
 }
 
-/// A template after the script pass: the variables of the system are still open.
+/// A template after the script pass, with system variables still open.
 #[derive(Clone, Debug)]
 pub struct Partly<'t> {
     source: &'t str,
@@ -123,7 +124,7 @@ enum Part<'t> {
 }
 
 impl Template {
-    /// Reads a template. Every text is one; linear in its length.
+    /// Parses a template. Never fails; takes linear time.
     #[must_use]
     pub fn parse(source: impl Into<Arc<str>>) -> Template {
         let source = source.into();
@@ -131,13 +132,13 @@ impl Template {
         Template { source, pieces }
     }
 
-    /// The text it was read from.
+    /// Source text.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The SHA-256 of its text, in 64 hexadecimal digits (S-044).
+    /// Returns the SHA-256 of the source in 64 hexadecimal digits (S-044).
     #[must_use]
     pub fn hash(&self) -> String {
         let mut hex = String::with_capacity(64);
@@ -147,7 +148,7 @@ impl Template {
         hex
     }
 
-    /// Names of the variables of a layer, in the order in which they first occur, none twice (S-039).
+    /// Returns the variable names of a layer in order of first use, without duplicates (S-039).
     #[must_use]
     pub fn variables(&self, layer: Layer) -> Vec<&str> {
         let mut seen = HashSet::new();
@@ -157,7 +158,7 @@ impl Template {
             .collect()
     }
 
-    /// Each use of a variable: layer, name, byte offset of its marker.
+    /// Iterates over the uses of variables: layer, name, byte offset of the marker.
     pub(crate) fn uses(&self) -> impl Iterator<Item = (Layer, &str, usize)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text { .. } => None,
@@ -165,14 +166,14 @@ impl Template {
         })
     }
 
-    /// Puts in the values of both layers, the script's first (S-023). Variables without a value stay as they are, with a
-    /// warning.
+    /// Inserts the values of both layers, those of the script first (S-023). Variables without a value stay
+    /// as markers, with a warning.
     #[must_use]
     pub fn render(&self, script: &Map, system: &Map) -> Rendered {
         self.script_pass(script).system_pass(system)
     }
 
-    /// Puts in the values of the script; `{%…%}` is left alone (S-025), also in those values.
+    /// Inserts the values of the script. `{%…%}` is left alone (S-025), also inside these values.
     #[must_use]
     pub fn script_pass<'t>(&'t self, script: &'t Map) -> Partly<'t> {
         let mut warnings = Warnings::new(&self.source);
@@ -192,7 +193,7 @@ impl Template {
 }
 
 impl Partly<'_> {
-    /// What it looks like now, with the markers of the system.
+    /// Returns the current text, with the markers of system variables.
     #[must_use]
     pub fn text(&self) -> String {
         let pieces = self.pieces.iter().map(|part| match part {
@@ -202,7 +203,7 @@ impl Partly<'_> {
         pieces.collect()
     }
 
-    /// Puts in the values of the system.
+    /// Inserts the values of the system.
     #[must_use]
     pub fn system_pass(self, system: &Map) -> Rendered {
         let mut warnings = Warnings::new(self.source);
@@ -222,7 +223,7 @@ impl Partly<'_> {
     }
 }
 
-/// Warnings of one pass, one a variable. Variables come in the order of the template.
+/// Warnings of one pass, one per variable. Variables must come in the order of the template.
 struct Warnings<'t> {
     source: &'t str,
     place: Place,
@@ -235,7 +236,7 @@ impl<'t> Warnings<'t> {
         Warnings { source, place: Place::START, list: Vec::new(), seen: HashSet::new() }
     }
 
-    /// What is written for a variable.
+    /// Returns the text inserted for a variable.
     fn value(&mut self, layer: Layer, name: &'t str, values: &'t Map, at: Range<usize>) -> Cow<'t, str> {
         let value = values.get(name);
         let marker = &self.source[at.clone()];

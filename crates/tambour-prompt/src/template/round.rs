@@ -1,4 +1,4 @@
-//! The values of one round of `ai_say` (S-028 to S-037).
+//! Values for one round of `ai_say` (S-028 to S-037).
 
 use jiff::Timestamp;
 use serde_json::{Number, Value};
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use super::{Map, Template, Warning};
 use crate::print;
 
-/// Names of the system's variables.
+/// Names of the system variables.
 pub const SYSTEM_NAMES: &[&str] = &[
     "time",
     "who",
@@ -18,31 +18,31 @@ pub const SYSTEM_NAMES: &[&str] = &[
     "max_rounds",
 ];
 
-/// What the system knows about a round.
+/// Facts about a round that the system knows.
 #[derive(Clone, Debug)]
 pub struct Round<'a> {
-    /// The time, in milliseconds since 1970 in UTC.
+    /// Current time, in milliseconds since 1970 UTC.
     pub now: i64,
-    /// The messages so far as text, or the placeholder for none (S-032).
+    /// Previous messages as text, or the placeholder for none (S-032).
     pub chat_history: &'a str,
-    /// The action's `understanding_threshold`; 80 if it has none (S-033).
+    /// `understanding_threshold` of the action; `None` means 80 (S-033).
     pub understanding_threshold: Option<Number>,
-    /// Rounds finished before this one (S-034).
+    /// Number of rounds completed before this one (S-034).
     pub current_round: u32,
-    /// The action's `max_rounds`; 5 if it has none (S-035).
+    /// `max_rounds` of the action; `None` means 5 (S-035).
     pub max_rounds: Option<u32>,
 }
 
-/// A time in milliseconds since 1970, as ISO 8601 in UTC: `2025-01-20T10:30:00.000Z` (S-029). What no calendar reaches is the
-/// nearest time that it does.
+/// Formats a time in milliseconds since 1970 as ISO 8601 in UTC: `2025-01-20T10:30:00.000Z` (S-029). Times
+/// beyond the calendar are clamped.
 #[must_use]
 pub fn time(milliseconds: i64) -> String {
     let nearest = if milliseconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.3}", Timestamp::from_millisecond(milliseconds).unwrap_or(nearest))
 }
 
-/// The system's values of a round. `variables` are those of the script: `咨询师名` is who speaks, `用户名` who listens (S-030,
-/// S-031).
+/// Returns the system values of a round. `variables` are those of the script: `咨询师名` names the speaker, `用户名`
+/// the listener (S-030, S-031).
 #[must_use]
 pub fn system_values(variables: &Map, round: &Round<'_>) -> Map {
     let named = |variable: &str, default: &str| {
@@ -64,8 +64,8 @@ pub fn system_values(variables: &Map, round: &Round<'_>) -> Map {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The script's values of a round: all `variables` (S-037), and `topic_content`, the action's `content` with its own variables
-/// put in (S-036). Places in the warnings are those in `content`.
+/// Returns the script values of a round: all `variables` (S-037) and `topic_content`, the action's `content`
+/// with its own variables inserted (S-036). Positions in the warnings refer to `content`.
 #[must_use]
 pub fn script_values(variables: &Map, content: &str, system: &Map) -> (Map, Vec<Warning>) {
     let rendered = Template::parse(content).render(variables, system);

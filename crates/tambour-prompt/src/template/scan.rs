@@ -1,28 +1,29 @@
-//! One scan of a template into texts and variables.
+//! Scanner that splits a template into texts and variables.
 
 use std::ops::Range;
 
 use super::Layer;
 
-/// A part of a template, by places in it.
+/// A part of a template, as byte ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text { range: Range<usize> },
     Variable { layer: Layer, name: Range<usize>, start: usize, end: usize },
 }
 
-/// The pieces of `source`, in order; linear, since names hold no braces and a line is searched for `}}` once.
+/// Splits `source` into parts, in order. Linear: names contain no braces, and a line is searched for `}}`
+/// once.
 pub(super) fn pieces(source: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    // Where the text began that is not told yet.
+    // Start of the pending text.
     let mut text = 0;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'{', &source.as_bytes()[at..]) {
         let brace = at + found;
-        // No backslash before `at` is free any more.
+        // Backslashes before `at` have been consumed.
         let backslashes = source[at..brace].bytes().rev().take_while(|byte| *byte == b'\\').count();
         if backslashes > 0 {
-            // Pairs come to one each; an odd one takes the meaning of the brace.
+            // Each pair is one literal backslash; an odd one escapes the brace.
             push(&mut pieces, text..brace - backslashes + backslashes / 2);
             text = brace;
         }
@@ -48,8 +49,8 @@ fn push(pieces: &mut Vec<Piece>, range: Range<usize>) {
     }
 }
 
-/// Where the braces of Jinja end that open at `start`: after their `}}`, if it stands on the line before other opening ones;
-/// else after the opening ones.
+/// Returns the end of Jinja braces that open at `start`: after the `}}` if it follows on the same line before
+/// other braces, else after the opening braces.
 fn reserved(source: &str, start: usize) -> usize {
     let braces = source[start..].bytes().take_while(|byte| *byte == b'{').count();
     let inside = start + braces;
@@ -61,7 +62,7 @@ fn reserved(source: &str, start: usize) -> usize {
     }
 }
 
-/// The variable whose marker opens at `brace`: layer, place of its name, end of the marker.
+/// Parses the variable whose marker opens at `brace`; returns layer, range of the name and end of the marker.
 fn variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> {
     let inside = &source[brace + 1..];
     let (layer, skipped, close) = match inside.strip_prefix('%') {
@@ -76,7 +77,8 @@ fn variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> 
         .then(|| (layer, start..start + length, start + length + close.len()))
 }
 
-/// Whether a name may hold `c` (S-040): letters with the marks that belong to them, digits and three signs.
+/// Returns true if a variable name may contain `c` (S-040): letters with their marks, digits, and `_`, `-`,
+/// `.`.
 pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.') || unicode_ident::is_xid_continue(c)
 }

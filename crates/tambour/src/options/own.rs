@@ -1,15 +1,15 @@
-//! Options of dialects: each a type of its own, known to its folder alone.
+//! Storage for options of dialects. Each is a type of its own that only its folder knows.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-/// The options of one dialect.
+/// Options of one dialect.
 pub trait Section: Any + Clone + Debug + Default + PartialEq + Send + Sync {}
 
 impl<T: Any + Clone + Debug + Default + PartialEq + Send + Sync> Section for T {}
 
-/// Those that were changed.
+/// Options that differ from their defaults, at most one value per type.
 #[derive(Clone, Default)]
 pub(crate) struct Own(Vec<Arc<dyn Held>>);
 

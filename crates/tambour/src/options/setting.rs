@@ -1,31 +1,31 @@
-//! One option by its public name.
+//! A single option under its public name.
 
 use serde_json::Value;
 
 use super::Options;
 use crate::error::{Error, Result};
 
-/// An option: its public name, what it does, and how it is set. It stands beside its owner.
+/// An option: its public name, its description, and how it is set. Each is defined next to its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Public name.
     pub name: &'static str,
-    /// What it does, in one line; with the row behind it.
+    /// One-line description, followed by its specification row.
     pub about: &'static str,
-    /// The value it has when it is not set, as it would be written on the command line; empty when there is none.
+    /// Default value as written on the command line; empty if there is none.
     pub default: &'static str,
-    /// What it takes.
+    /// Accepted values and the setter.
     pub set: Set,
 }
 
-/// The values that an option takes. All of them can be given as text.
+/// Values that an option accepts, with the setter. Every value can be given as text.
 #[derive(Clone, Copy, Debug)]
 pub enum Set {
-    /// One of these words.
+    /// One of these words; the setter gets its index.
     Word(&'static [&'static str], fn(&mut Options, usize)),
     /// `true` or `false`.
     Flag(fn(&mut Options, bool)),
-    /// A whole number above 0 of this unit.
+    /// A whole number above 0 in this unit.
     Number(&'static str, fn(&mut Options, usize)),
     /// A text that is not blank.
     Text(fn(&mut Options, String)),
@@ -34,10 +34,10 @@ pub enum Set {
 }
 
 impl Setting {
-    /// Sets it.
+    /// Sets the option.
     ///
     /// # Errors
-    /// A value that it does not take.
+    /// The option does not accept the value.
     pub fn set(&self, options: &mut Options, value: &Value) -> Result<()> {
         match self.set {
             Set::Word(words, set) => set(options, self.word(value, words)?),
@@ -55,7 +55,7 @@ impl Setting {
         Ok(())
     }
 
-    /// What it takes, in one line: words, or a kind with its unit.
+    /// Returns the accepted values in one line: words, or a kind with its unit.
     #[must_use]
     pub fn takes(&self) -> String {
         match self.set {
@@ -67,7 +67,7 @@ impl Setting {
         }
     }
 
-    /// JSON Schema of its value.
+    /// Returns the JSON Schema of the value.
     #[must_use]
     pub fn schema(&self) -> Value {
         let mut schema = match self.set {

@@ -1,20 +1,20 @@
-//! The protocols of this library. Their examples are one story, so that one after the other they are a reply.
+//! Protocols that this library defines. Their examples tell one story, so that together they form one reply.
 
 use super::{CORE, Protocol};
 use crate::structure::{Body, Element};
 
-/// All of them; the core first.
+/// Returns all protocols, the core first.
 pub(super) fn protocols() -> Vec<Protocol> {
     ENTRIES.iter().map(Entry::protocol).collect()
 }
 
-/// An entry as it stands here.
+/// A protocol in static form.
 struct Entry {
     id: &'static str,
     version: &'static str,
-    /// Names, bodies, and whether they must be there.
+    /// Name, body, and true if the tag is mandatory.
     tags: &'static [(&'static str, Body, bool)],
-    /// What all its tags must follow.
+    /// Tag that all its tags must follow.
     after: Option<&'static str>,
     instruction: [&'static str; 2],
     example: [&'static str; 2],

@@ -1,5 +1,5 @@
-//! Protocols: what `<use_protocol>` of a prompt names (F-007). Each adds tags to the expected structure of a reply, says in
-//! both languages what a model has to know of them, and shows an example.
+//! Protocols that `<use_protocol>` of a prompt can name (F-007). Each adds tags to the expected structure of
+//! a reply, instructs a model in both languages, and has an example.
 //!
 //! ```
 //! use serde_json::json;
@@ -19,7 +19,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! What does not belong here: files, and how a reply is read.
+//! Reading files and parsing replies do not belong here.
 
 mod builtin;
 
@@ -32,39 +32,39 @@ use crate::finding::clip;
 use crate::structure::{Element, Expected, Name, names};
 use crate::texts::Language;
 
-/// Percent of likeness from which on another name is asked for.
+/// Similarity in percent from which another name is suggested.
 const NEAR: u8 = 60;
 
-/// The protocol that is always on: `thought` and `content`.
+/// Protocol that is always active: `thought` and `content`.
 pub const CORE: &str = "core";
 
-/// One entry of a registry.
+/// One protocol of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Protocol {
-    /// Unique name.
+    /// Unique id.
     pub id: String,
-    /// Its version, as it is written; may be empty.
+    /// Version as written; may be empty.
     pub version: String,
-    /// The elements it adds at the top level of a reply, with what they must follow.
+    /// Elements that the protocol adds at the top level of a reply, with the elements that they must follow.
     pub elements: Vec<Element>,
-    /// What a model is told, in Chinese and in English.
+    /// Instructions for a model, in Chinese and in English.
     pub instruction: [String; 2],
-    /// Parts of a reply that show it, in Chinese and in English.
+    /// Example parts of a reply, in Chinese and in English.
     pub examples: [Vec<String>; 2],
 }
 
-/// Protocols by their names.
+/// Protocols by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registry(Vec<Protocol>);
 
-/// Something that was asked of a registry and that it does not have. It changes nothing else.
+/// A problem with the protocols of a prompt. The part in question is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// The protocol it is about.
+    /// Id of the protocol in question.
     pub protocol: String,
-    /// What is wrong, and what is done about it.
+    /// Description of the problem and its consequence.
     pub message: String,
 }
 
@@ -75,20 +75,21 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The protocols of this library: `core`, `variable_update_v2`, and one by the name of each other reply tag.
+    /// Returns the protocols of this library: `core`, `variable_update_v2`, and one named after each other
+    /// reply tag.
     #[must_use]
     pub fn builtin() -> Registry {
         Registry(builtin::protocols())
     }
 
-    /// Adds an entry, or a list of them. One with the name of another takes its place.
+    /// Adds a protocol, or a list of them. A protocol replaces an existing one with the same id.
     ///
-    /// An entry is an object of `id`, `version`, `tags` (names, or objects as [`Element::from_json`] reads them, with
-    /// `mandatory`), `dependency` (for a tag the one or those it must follow), and `instruction` and `examples`, each for both
-    /// languages or by `zh` and `en`.
+    /// A protocol is an object of `id`, `version`, `tags` (names, or objects as [`Element::from_json`] reads
+    /// them, with `mandatory`), `dependency` (maps a tag to the tag or tags it must follow), and
+    /// `instruction` and `examples`, each for both languages or split into `zh` and `en`.
     ///
     /// # Errors
-    /// Not of that form, with the id and what was expected. Nothing was added then.
+    /// The value has another form; the error has the id and the expected form, and nothing is added.
     pub fn add(&mut self, value: &Value) -> Result<()> {
         let entries = match value {
             Value::Array(list) => list.iter().map(Protocol::from_json).collect::<Result<Vec<_>>>()?,
@@ -103,18 +104,18 @@ impl Registry {
         Ok(())
     }
 
-    /// The protocol of that name.
+    /// Returns the protocol with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Protocol> {
         self.0.iter().find(|protocol| protocol.id == id)
     }
 
-    /// All of them, in order.
+    /// Iterates over all protocols, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Protocol> {
         self.0.iter()
     }
 
-    /// The structure that replies have under these protocols and the core (F-200), and what is wrong with the names.
+    /// Returns the structure of replies under these protocols and the core (F-200), and warnings.
     #[must_use]
     pub fn expected<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Expected, Vec<Warning>) {
         let (active, mut warnings) = self.active(ids);
@@ -138,7 +139,7 @@ impl Registry {
         (expected, warnings)
     }
 
-    /// What a model is told of these protocols and the core, a line or more for each.
+    /// Returns the instructions for these protocols and the core, one or more lines each.
     #[must_use]
     pub fn instructions<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
         let (active, _) = self.active(ids);
@@ -146,14 +147,14 @@ impl Registry {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    /// Parts of a reply that show these protocols and the core: one after the other they are a whole one.
+    /// Returns example parts for these protocols and the core. Concatenated, they form a complete reply.
     #[must_use]
     pub fn examples<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
         let (active, _) = self.active(ids);
         active.into_iter().flat_map(|protocol| &protocol.examples[at(language)]).map(String::as_str).collect()
     }
 
-    /// The protocols of these names, the core first, each once.
+    /// Returns the protocols with these ids, without duplicates, the core first; unknown ids give warnings.
     fn active<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Vec<&Protocol>, Vec<Warning>) {
         let (mut active, mut warnings): (Vec<&Protocol>, _) = (Vec::new(), Vec::new());
         for id in std::iter::once(CORE).chain(ids) {
@@ -180,7 +181,7 @@ impl Registry {
     }
 }
 
-/// Puts `name` behind `first`, unless one of them is missing or that makes a circle.
+/// Makes `name` follow `first`, unless one of them is missing or this creates a cycle.
 fn follow(
     expected: &mut Expected,
     protocol: &Protocol,
@@ -205,10 +206,10 @@ fn at(language: Language) -> usize {
 }
 
 impl Protocol {
-    /// An entry from its file form; see [`Registry::add`].
+    /// Reads a protocol from its file form; see [`Registry::add`].
     ///
     /// # Errors
-    /// Not of that form.
+    /// The value has another form.
     pub fn from_json(value: &Value) -> Result<Protocol> {
         const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
         let Value::Object(fields) = value else {
@@ -237,7 +238,7 @@ impl Protocol {
     }
 }
 
-/// The tags of an entry.
+/// Reads the tags of a protocol.
 fn elements(fields: &Map<String, Value>) -> Result<Vec<Element>> {
     let list = match fields.get("tags") {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -262,7 +263,7 @@ fn elements(fields: &Map<String, Value>) -> Result<Vec<Element>> {
     Ok(elements)
 }
 
-/// What the tags of an entry must follow. It may be a tag of another one.
+/// Reads the dependencies of a protocol's tags, which may refer to tags of other protocols.
 fn dependency(value: Option<&Value>, elements: &mut [Element]) -> Result<()> {
     let after = match value {
         None | Some(Value::Null) => return Ok(()),
@@ -281,7 +282,8 @@ fn dependency(value: Option<&Value>, elements: &mut [Element]) -> Result<()> {
     Ok(())
 }
 
-/// Texts for both languages: one or a list for both, or an object of `zh` and `en`; of one that is missing the other.
+/// Reads texts for both languages: a text or list for both, or an object of `zh` and `en`. A missing language
+/// copies the other.
 fn both(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
     let wrong =
         || Error::invalid(format!("`{key}` is a text, a list of texts, or an object of `zh` and `en`"));

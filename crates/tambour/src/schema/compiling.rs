@@ -1,6 +1,7 @@
-//! What it costs to compile a schema. To know what no other keyword has looked at (`unevaluatedProperties`, `unevaluatedItems`), the schemas
-//! beside are compiled once more for each way that leads to them, references followed: a short schema takes time and memory without
-//! bound. The cost is worked out before, each place once.
+//! Estimates the cost of compiling a schema. To find what no other keyword has evaluated
+//! (`unevaluatedProperties`, `unevaluatedItems`), the adjacent schemas are compiled once more for each path
+//! that leads to them, through references too, so a short schema can take unbounded time and memory. The
+//! estimate visits each place once.
 
 use std::collections::HashMap;
 
@@ -8,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::references::{DATA, References, each};
 
-/// Most schemas that are compiled.
+/// Most schemas that may be compiled.
 pub(super) const COMPILED: u64 = 50_000;
 
-/// Keywords for which schemas are compiled once more.
+/// Keywords that cause schemas to be compiled again.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
-/// Keywords whose schemas meet the same value.
+/// Keywords with schemas for the same value.
 const BRANCHES: [&str; 6] = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
-/// Keywords whose schemas are compiled once more themselves, and not those within them.
+/// Keywords with schemas that are compiled again themselves, but not the schemas nested in them.
 const OTHERS: [&str; 6] = [
     "additionalProperties",
     "patternProperties",
@@ -24,13 +25,13 @@ const OTHERS: [&str; 6] = [
     "contains",
     "prefixItems",
 ];
-/// Keywords whose schemas are compiled where something refers to them.
+/// Keywords with schemas that are compiled only where something refers to them.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// Works out how many schemas are compiled; what is known is known for good.
+/// Counts the schemas to compile, with memoized results.
 pub(super) struct Compiling<'a, 'b> {
     references: &'b References<'a>,
-    /// By address; one while it is being worked out.
+    /// Counts by address; 1 while a count is being computed.
     whole: HashMap<*const Value, u64>,
     beside: HashMap<*const Value, u64>,
 }
@@ -40,7 +41,7 @@ impl<'a, 'b> Compiling<'a, 'b> {
         Compiling { references, whole: HashMap::new(), beside: HashMap::new() }
     }
 
-    /// The place of the first schema for which more than [`COMPILED`] are compiled.
+    /// Returns the place of the first schema at which the total exceeds [`COMPILED`].
     pub(super) fn too_many(mut self, schema: &'a Value) -> Option<String> {
         let mut all = 0u64;
         let mut found = None;
@@ -54,7 +55,7 @@ impl<'a, 'b> Compiling<'a, 'b> {
         found
     }
 
-    /// Schemas that are compiled for one.
+    /// Counts the schemas compiled for one schema.
     fn whole(&mut self, schema: &'a Value) -> u64 {
         let place = std::ptr::from_ref(schema);
         if let Some(known) = self.whole.get(&place) {
@@ -89,7 +90,7 @@ impl<'a, 'b> Compiling<'a, 'b> {
         }
     }
 
-    /// Schemas that are compiled once more to know what a schema looks at.
+    /// Counts the schemas compiled again to find what a schema evaluates.
     fn beside(&mut self, schema: &'a Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
         let place = std::ptr::from_ref(schema);

@@ -1,46 +1,48 @@
-//! What it costs to hold a value against a schema, in time and in memory. References may double the work at each step, so that a short
-//! schema takes both without bound; the cost is worked out before, each place once.
+//! Estimates the cost of checking a value against a schema, in time and memory. References can double the
+//! work at each step, so a short schema can take unbounded time and memory. The estimate visits each place
+//! once.
 //!
-//! Whether a value is right costs time alone. To say what is wrong with it costs memory too: alternatives (`anyOf`, `oneOf`) tell what is
-//! wrong with the value in the eyes of each, those within them again, and each fault names its places.
+//! Deciding whether a value is valid takes only time. Reporting faults takes memory too: alternatives
+//! (`anyOf`, `oneOf`) report the faults under each alternative, recursively, and each fault contains its
+//! places.
 
 use std::collections::HashMap;
 use std::iter;
 
 use serde_json::{Map, Value};
 
-/// Most steps of one check; each takes about as long as looking at a field.
+/// Most steps of one check; a step takes about as long as looking at a field.
 pub(super) const STEPS: u64 = 2_000_000;
-/// Most bytes of the faults that are collected to say what is wrong.
+/// Most bytes of the faults collected for a report.
 pub(super) const REPORT: u64 = 16 << 20;
-/// Most schemas within each other on the way to one place of a value, references counted.
+/// Deepest nesting of schemas on the path to one place of a value, through references too.
 const DEPTH: usize = 512;
-/// Bytes that a pattern reads in one step, about.
+/// Approximate number of bytes that a pattern reads in one step.
 const BYTES: usize = 32;
 
-/// Bytes of a fault without the places that it names.
+/// Bytes of a fault without the places that it contains.
 const FAULT: u64 = 512;
-/// Bytes of a place in a schema for each schema on the way.
+/// Bytes of a place in a schema, for each schema on the path.
 const PLACE: u64 = 64;
-/// Bytes of a value that a fault quotes from the schema, about.
+/// Approximate bytes of a value from the schema that a fault quotes.
 const QUOTED: u64 = 96;
-/// Bytes of faults that are collected in the time of one step, about.
+/// Approximate bytes of faults collected in the time of one step.
 pub(super) const AGAIN: u64 = 64;
 
-/// Keywords whose schema, or each schema in whose list, meets the same value, and all of whose faults are the value's.
+/// Keywords with a schema, or list of schemas, for the same value, all of whose faults count.
 const ALL: [&str; 3] = ["allOf", "then", "else"];
-/// Keywords of alternatives: their faults stand within one.
+/// Keywords of alternatives, whose faults are nested in one fault.
 const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
-/// Keywords whose schema only decides.
+/// Keywords with a schema that is only tested and reports no faults.
 const DECIDING: [&str; 2] = ["not", "if"];
-/// Keywords whose schemas meet the same value if it has a field.
+/// Keywords with schemas for the same value if it has a certain field.
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords whose schema, or each schema in whose list, meets elements of a list.
+/// Keywords with a schema, or list of schemas, for elements of a list.
 const ELEMENTS: [&str; 4] = ["items", "prefixItems", "additionalItems", "unevaluatedItems"];
-/// Keywords whose schema meets fields of an object.
+/// Keywords with a schema for fields of an object.
 const FIELDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that find one fault each at most, but those that are looked at closer.
+/// Keywords that find at most one fault each, except those examined more closely.
 const ASSERTING: [&str; 26] = [
     "const",
     "contains",
@@ -70,23 +72,23 @@ const ASSERTING: [&str; 26] = [
     "additionalItems",
 ];
 
-/// What a check costs.
+/// Cost of a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// Steps of telling whether the value is right.
+    /// Steps to decide whether the value is valid.
     pub(super) steps: u64,
-    /// Bytes of all faults that there may be, the time of finding them counted in.
+    /// Bytes of all possible faults, including the time to find them.
     pub(super) all: u64,
-    /// The same of the fault that is found first, with those within it.
+    /// Bytes of the fault that is found first, including nested ones.
     pub(super) first: u64,
 }
 
-/// Size of a schema before any value.
+/// Size of a schema, independent of any value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     nodes: u64,
     refers: bool,
-    /// Whether a schema in it has an address of its own, against which references in it are read.
+    /// True if a nested schema has its own address, which is the base of references in it.
     addressed: bool,
 }
 
@@ -105,9 +107,10 @@ impl Size {
         size
     }
 
-    /// Steps of telling whether `value` is right by `schema`, whose size this is; `None` if they are more than `most`.
+    /// Returns the steps to decide whether `value` is valid under `schema`, whose size this is; `None` if
+    /// more than `most`.
     pub(super) fn steps(self, schema: &Value, value: &Value, most: u64) -> Option<u64> {
-        // Without references each schema meets each place once at most.
+        // Without references, each schema meets each place at most once.
         let mut places = 0u64;
         walk(value, &mut |value| places += 1 + value.as_str().map_or(0, steps));
         let product = self.nodes.saturating_mul(places);
@@ -117,7 +120,7 @@ impl Size {
         self.cost(schema, value, most).map(|cost| cost.steps)
     }
 
-    /// The whole cost; `None` if its steps are more than `most`.
+    /// Returns the full cost; `None` if it takes more than `most` steps.
     pub(super) fn cost(self, schema: &Value, value: &Value, most: u64) -> Option<Cost> {
         if self.refers && self.addressed {
             return None;
@@ -125,7 +128,8 @@ impl Size {
         Walk::new(schema, most).of(schema, value, At::default())
     }
 
-    /// Whether there is a place in `schema` whose check has no end, or takes more than [`STEPS`] whatever stands there: its pointer.
+    /// Returns the pointer of a place in `schema` whose check never ends, or takes more than [`STEPS`] for
+    /// any value.
     pub(super) fn endless(self, schema: &Value) -> Option<String> {
         if !self.refers || self.addressed {
             return None;
@@ -135,7 +139,7 @@ impl Size {
     }
 }
 
-/// Steps that are so few that it is not worth while to count them exactly.
+/// Number of steps below which an exact count is not worthwhile.
 const FEW: u64 = 4096;
 
 fn first_endless<'a>(walk: &mut Walk<'a>, value: &'a Value, pointer: &mut String) -> Option<String> {
@@ -177,7 +181,7 @@ fn first_endless<'a>(walk: &mut Walk<'a>, value: &'a Value, pointer: &mut String
     None
 }
 
-/// How far a check has come on its way to one place.
+/// Position of a check on its path to one place.
 #[derive(Clone, Copy, Default)]
 struct At {
     schemas: usize,
@@ -194,21 +198,21 @@ impl At {
         At { schemas: self.schemas + 1, pointer: self.pointer + 1 + key as u64 }
     }
 
-    /// Bytes of a fault here.
+    /// Returns the bytes of a fault at this position.
     fn fault(self) -> u64 {
         FAULT + 2 * self.pointer + 2 * PLACE * self.schemas as u64
     }
 }
 
-/// Works out a cost. `None` anywhere: too much.
+/// Computes a cost. Its methods return `None` if the cost exceeds the limit.
 struct Walk<'a> {
     root: &'a Value,
     most: u64,
-    /// By the addresses of a schema that is referred to and of a value; nothing while it is being worked out.
+    /// Costs by the addresses of a referenced schema and a value; `None` while a cost is being computed.
     known: HashMap<(*const Value, *const Value), Option<Cost>>,
-    /// Bytes of values that faults quote, by their addresses.
+    /// Bytes of values that faults quote, by address.
     quoted: HashMap<*const Value, u64>,
-    /// Steps of working it out.
+    /// Number of steps taken by the estimate itself.
     visits: u64,
 }
 
@@ -233,7 +237,7 @@ impl<'a> Walk<'a> {
             Value::Array(items) => self.elements(&mut cost, fields, items, at)?,
             _ => {}
         }
-        // To know what no other keyword has looked at, they are asked again for each place.
+        // To find what no other keyword has evaluated, the other keywords are evaluated again for each place.
         let places = match value {
             Value::Object(members) if fields.contains_key("unevaluatedProperties") => members.len(),
             Value::Array(items) if fields.contains_key("unevaluatedItems") => items.len(),
@@ -244,7 +248,7 @@ impl<'a> Walk<'a> {
         Some(cost)
     }
 
-    /// The keywords that look at the value alone.
+    /// Returns the cost of keywords that look only at the value itself.
     fn own(&mut self, fields: &'a Map<String, Value>, value: &'a Value, at: At) -> Option<Cost> {
         let mut steps = 1 + fields.len() as u64;
         let text = value.as_str().filter(|_| fields.contains_key("pattern"));
@@ -269,7 +273,7 @@ impl<'a> Walk<'a> {
             steps += names;
             faults += names;
         }
-        // Those that no schema names are told by name.
+        // Faults name the fields that no schema covers.
         let members = value.as_object().filter(|_| FIELDS.iter().any(|key| fields.contains_key(*key)));
         quoted += members.into_iter().flat_map(Map::keys).map(|key| QUOTED + key.len() as u64).sum::<u64>();
         let all = faults.saturating_mul(at.fault()).saturating_add(quoted);
@@ -298,10 +302,10 @@ impl<'a> Walk<'a> {
                 let one = self.of(schema, value, at)?;
                 steps = steps.saturating_add(one.steps);
                 fits |= one.all == 0;
-                // What is right is asked once more before anything is told.
+                // A valid alternative is tested once more before a fault is reported.
                 faults = faults.saturating_add(one.all).saturating_add(one.steps.saturating_mul(AGAIN));
             }
-            // One in which nothing can be wrong is enough, where one is.
+            // One alternative that cannot fail is enough for `anyOf`.
             let faults = if fits && fields.get("anyOf").is_some_and(|any| std::ptr::eq(any, schemas)) {
                 0
             } else {
@@ -333,7 +337,7 @@ impl<'a> Walk<'a> {
         for (key, value) in members {
             let at = at.below(key.len());
             let named = properties.and_then(|properties| properties.get(key));
-            // Whether a pattern matches is not looked at: it may.
+            // Patterns are not evaluated here: any of them may match.
             let matched = patterns.into_iter().flat_map(Map::values);
             let others = FIELDS.iter().filter_map(|key| fields.get(*key)).filter(|schema| schema.is_object());
             for schema in named.into_iter().chain(matched).chain(others) {
@@ -361,7 +365,7 @@ impl<'a> Walk<'a> {
         let below = |index: usize| at.below(1 + index.checked_ilog10().unwrap_or(0) as usize);
         for key in ELEMENTS {
             match fields.get(key) {
-                // Each schema for one element.
+                // A list of schemas, one for each element.
                 Some(Value::Array(schemas)) => {
                     for (index, (schema, item)) in iter::zip(schemas, items).enumerate() {
                         let one = self.of(schema, item, below(index))?;
@@ -386,7 +390,7 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// Adds what is looked at besides.
+    /// Adds the cost of another schema.
     fn add(&self, cost: &mut Cost, more: Cost) -> Option<()> {
         let Cost { steps, all, first } = *cost;
         *cost = self.within(Cost {
@@ -397,7 +401,7 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// Adds what only decides, and tells nothing.
+    /// Adds the cost of a schema that is only tested and reports no faults.
     fn decide(&self, cost: &mut Cost, steps: u64) -> Option<()> {
         self.add(cost, Cost { steps, all: steps.saturating_mul(AGAIN), first: 0 })
     }
@@ -406,7 +410,7 @@ impl<'a> Walk<'a> {
         (cost.steps <= self.most).then_some(cost)
     }
 
-    /// Bytes of a value that faults quote.
+    /// Returns the bytes of a value that faults quote.
     fn quoted(&mut self, value: &'a Value) -> u64 {
         *self.quoted.entry(std::ptr::from_ref(value)).or_insert_with(|| {
             let mut bytes = 0u64;
@@ -421,14 +425,14 @@ impl<'a> Walk<'a> {
         if let Some(known) = self.known.get(&place) {
             return *known;
         }
-        // A reference that leads back here without going into the value has no end.
+        // A reference that returns here without descending into the value never ends.
         self.known.insert(place, None);
         let cost = self.of(schema, value, at);
         self.known.insert(place, cost);
         cost
     }
 
-    /// What a reference within the schema leads to.
+    /// Resolves a reference within the schema.
     fn resolve(&self, target: &str) -> Option<&'a Value> {
         let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
         let own = self.root.get("$id").or_else(|| self.root.get("id")).and_then(Value::as_str);
@@ -438,7 +442,7 @@ impl<'a> Walk<'a> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&decoded(fragment)?);
         }
-        // Of several nobody knows which is meant.
+        // An anchor that occurs several times is ambiguous.
         let (mut found, mut several) = (None, false);
         walk(self.root, &mut |value| {
             let anchor = |key| value.get(key).and_then(Value::as_str) == Some(fragment);
@@ -450,7 +454,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a value is of one of these types. An integer may be written with a fraction of zeros: that is left to the check.
+/// Returns true if a value has one of these types. Whether a number with a zero fraction is an integer is
+/// left to the check.
 fn is_of(types: &Value, value: &Value) -> bool {
     each(types).iter().filter_map(Value::as_str).any(|name| match value {
         Value::Null => name == "null",
@@ -469,12 +474,12 @@ fn each(value: &Value) -> &[Value] {
     }
 }
 
-/// Steps of reading a text.
+/// Returns the steps to read a text.
 fn steps(text: &str) -> u64 {
     (text.len() / BYTES) as u64
 }
 
-/// A fragment of an address as a JSON Pointer.
+/// Decodes a URI fragment to a JSON Pointer.
 pub(super) fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
@@ -490,7 +495,8 @@ pub(super) fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// All values in a value, itself first. Values were read with a bound on their depth.
+/// Visits all values in a value, itself first. Recursion is bounded because values are parsed with a depth
+/// limit.
 fn walk<'a>(value: &'a Value, see: &mut dyn FnMut(&'a Value)) {
     see(value);
     match value {

@@ -1,4 +1,4 @@
-//! What a schema may cost whoever compiles it: its patterns are counted, and each is bounded in size.
+//! Limits on the cost of compiling a schema: number and size of its patterns.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,34 +12,34 @@ use super::compiling::{COMPILED, Compiling};
 use super::cost::{STEPS, Size};
 use super::references::{References, each, escaped};
 
-/// What a schema may cost.
+/// Limits on the cost of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SchemaLimits {
-    /// Patterns in all, wherever they stand: values of `pattern` and keys of `patternProperties`.
+    /// Most patterns anywhere in the schema: values of `pattern` and keys of `patternProperties`.
     pub patterns: usize,
-    /// Bytes of one pattern when it is compiled, about.
+    /// Approximate size limit of one compiled pattern, in bytes.
     pub pattern_bytes: usize,
 }
 
-/// Why a schema is not taken.
+/// Reason why a schema is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unfit {
-    /// JSON Pointer into the schema; empty for its top.
+    /// JSON Pointer into the schema; empty for its root.
     pub pointer: String,
-    /// What is wrong there, the place included, and what to do where it is a limit.
+    /// Description of the problem with its place and, for a limit, a remedy.
     pub message: String,
-    /// `invalid_schema`, `schema_limit`, or `schema_too_complex`.
+    /// One of `invalid_schema`, `schema_limit` and `schema_too_complex`.
     pub code: &'static str,
 }
 
-/// What is no schema, or cannot be used as one.
+/// Code for a value that is not a usable schema.
 pub(super) const INVALID: &str = "invalid_schema";
-/// What is one, and over a limit.
+/// Code for a valid schema that exceeds a limit.
 const LIMIT: &str = "schema_limit";
 
-/// Most schemas within each other, references followed: each takes room on the stack of whoever compiles it.
+/// Deepest nesting of schemas, through references too; each level takes stack space during compilation.
 const LEVELS: usize = 1024;
 
 impl Default for SchemaLimits {
@@ -49,15 +49,15 @@ impl Default for SchemaLimits {
 }
 
 impl SchemaLimits {
-    /// These limits.
+    /// Creates limits.
     #[must_use]
     pub fn new(patterns: usize, pattern_bytes: usize) -> SchemaLimits {
         SchemaLimits { patterns, pattern_bytes }
     }
 
-    /// No limits: for a schema of somebody who is trusted.
+    /// Returns limits for a schema from a trusted source.
     pub(super) fn none() -> SchemaLimits {
-        // The size of a pattern is what the engine allows by itself.
+        // The pattern size is the default limit of the regex engine.
         SchemaLimits { patterns: usize::MAX, pattern_bytes: 10 << 20 }
     }
 
@@ -72,7 +72,8 @@ impl SchemaLimits {
             return Err(Unfit { pointer, message, code: LIMIT });
         }
         let options = PatternOptions::regex().size_limit(self.pattern_bytes);
-        // The table that matching fills is bounded like the pattern; without room for it another engine matches, linear too.
+        // The lazy DFA has the same limit as the pattern; if it does not fit, a slower, also linear engine is
+        // used.
         let options = options.dfa_size_limit(self.pattern_bytes);
         super::compile(schema, options).map_err(|error| self.unfit(schema, &error))
     }
@@ -116,7 +117,7 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// Whether a schema has the form of one, as far as that is cheap to tell.
+/// Checks that a schema has the form of one, without compiling it.
 pub(super) fn form(schema: &Value) -> Result<(), Unfit> {
     jsonschema::meta::validate(schema).map_err(|error| {
         let pointer = error.instance_path().to_string();
@@ -130,7 +131,7 @@ pub(super) fn form(schema: &Value) -> Result<(), Unfit> {
     References::of(schema).first(true).map_or(Ok(()), Err)
 }
 
-/// Whether a schema can be compiled and checked in bounded time, on a stack of bounded size.
+/// Checks that a schema can be compiled and used in bounded time and stack space.
 pub(super) fn bounded(schema: &Value) -> Result<(), Unfit> {
     let refused =
         |pointer: String, why: String| Err(Unfit { pointer, message: why, code: super::TOO_COMPLEX });
@@ -174,7 +175,7 @@ fn looking_around(place: &str) -> String {
     )
 }
 
-/// Whether a text has the form of a pattern; nothing is compiled for that.
+/// Returns true if a text is a regular expression, without compiling it.
 fn is_pattern(text: &str) -> bool {
     static FORM: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options().should_validate_formats(true).build(&json!({"format": "regex"})).ok()
@@ -191,7 +192,7 @@ fn looks_around(pattern: &str) -> bool {
         || pattern.match_indices('\\').any(|(at, _)| back(at))
 }
 
-/// The place of the first pattern like that.
+/// Returns the place of the first pattern that satisfies `fits`.
 fn first_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     each(schema, &mut |pointer, fields| {
@@ -207,7 +208,7 @@ fn first_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
     found
 }
 
-/// Counts the patterns of a schema. References reach any place of it, so that all places count.
+/// Counts the patterns of a schema. References can reach any place, so all places count.
 pub(super) struct Patterns<'a> {
     left: usize,
     path: Vec<Cow<'a, str>>,
@@ -218,14 +219,14 @@ impl<'a> Patterns<'a> {
         Patterns { left: most, path: Vec::new() }
     }
 
-    /// How many there are.
+    /// Counts all patterns.
     pub(super) fn count(schema: &Value) -> usize {
         let mut all = Patterns::new(usize::MAX);
         all.walk(schema);
         usize::MAX - all.left
     }
 
-    /// The place of the first one that is too many.
+    /// Returns the place of the first pattern beyond the limit.
     fn first_over(mut self, schema: &'a Value) -> Option<String> {
         self.walk(schema).then(|| self.pointer())
     }
@@ -235,7 +236,7 @@ impl<'a> Patterns<'a> {
         escaped.fold(String::new(), |pointer, part| pointer + "/" + &part)
     }
 
-    /// Whether there are too many; the path leads to the one then.
+    /// Returns true if there are too many patterns; `path` then leads to the first one beyond the limit.
     fn walk(&mut self, value: &'a Value) -> bool {
         match value {
             Value::Object(fields) => fields.iter().any(|(key, value)| {

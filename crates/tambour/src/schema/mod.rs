@@ -1,4 +1,5 @@
-//! JSON Schema (draft 2020-12 unless a schema says otherwise): values against a schema, and a schema as a model reads it best.
+//! JSON Schema (draft 2020-12 unless a schema says otherwise): validation of values, and compact forms for
+//! models.
 //!
 //! ```
 //! use serde_json::json;
@@ -26,31 +27,31 @@ use crate::finding::clip;
 use cost::{AGAIN, REPORT, STEPS, Size};
 pub use limits::{SchemaLimits, Unfit};
 
-/// Most characters of a message of the schema library: values of any length may stand in it.
+/// Most characters of a message of the schema library, which may quote values of any length.
 const MESSAGE: usize = 200;
 
-/// A schema. Cloning shares what it is compiled to.
+/// A schema. Clones share the compiled form.
 #[derive(Clone, Debug)]
 pub struct Schema {
     value: Value,
-    /// `None` if the schema is none.
+    /// Compiled form; `None` if the schema is invalid.
     validator: Arc<OnceLock<Option<Validator>>>,
     size: Size,
 }
 
-/// A value that breaks a schema.
+/// A violation of a schema by a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
     /// JSON Pointer into the value.
     pub pointer: String,
-    /// What is wrong there.
+    /// Description of the problem.
     pub message: String,
-    /// Whether the check was cut, since it would take too much time or memory.
+    /// True if the check was stopped because it would take too much time or memory.
     pub too_complex: bool,
 }
 
-/// The code of what is told of a check that was cut, and of a schema that no value could be checked against.
+/// Code for a check that was stopped, and for a schema that no value could be checked against.
 pub const TOO_COMPLEX: &str = "schema_too_complex";
 
 impl PartialEq for Schema {
@@ -65,18 +66,18 @@ impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// It is none, or refers to another document.
+    /// The value is not a valid schema, or refers to another document.
     pub fn new(value: Value) -> Result<Schema> {
         let validator =
             SchemaLimits::none().compile(&value).map_err(|unfit| Error::invalid(unfit.message))?;
         Ok(Schema::of(value, validator))
     }
 
-    /// Compiles a schema of somebody who is not trusted: its patterns are bounded in number and size, and one that no value could be checked
-    /// against in time is refused.
+    /// Compiles a schema from an untrusted source: patterns are limited in number and size, and a schema that
+    /// would make every check too expensive is rejected.
     ///
     /// # Errors
-    /// See [`Unfit`].
+    /// The schema is invalid, exceeds a limit, or is too complex; see [`Unfit`].
     pub fn limited(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, Unfit> {
         limits::bounded(&value)?;
         let validator = limits.compile(&value)?;
@@ -87,54 +88,55 @@ impl Schema {
         Schema { size: Size::of(&value), value, validator: Arc::new(OnceLock::from(Some(validator))) }
     }
 
-    /// A schema that was taken by [`Schema::new`] before: it is compiled when it is first needed, since that takes
-    /// milliseconds. If it is none, no value satisfies it.
+    /// Creates a schema that [`Schema::new`] accepted before. It is compiled on first use, which takes
+    /// milliseconds. If it is invalid, no value satisfies it.
     #[must_use]
     pub fn trusted(value: Value) -> Schema {
         Schema { size: Size::of(&value), value, validator: Arc::default() }
     }
 
-    /// A schema that keeps the form of one, which is cheap to tell; it is compiled when it is first needed.
+    /// Creates a schema after checking its form, which is cheap. It is compiled on first use.
     ///
     /// # Errors
-    /// It does not, refers to another document, or has a pattern that looks around.
+    /// The value is not a schema, refers to another document, or has a pattern with look-around.
     pub fn checked(value: Value) -> Result<Schema> {
         limits::form(&value).map_err(|unfit| Error::invalid(unfit.message))?;
         Ok(Schema::trusted(value))
     }
 
-    /// The schema itself.
+    /// Returns the schema as JSON.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// How many patterns it has, as [`SchemaLimits`] counts them.
+    /// Counts its patterns, as limited by [`SchemaLimits`].
     #[must_use]
     pub fn patterns(&self) -> usize {
         limits::Patterns::count(&self.value)
     }
 
-    /// What is wrong with `value`: the first `most` places. A value that would take more than two million steps to check, some hundredths of a
-    /// second, is not checked; that is what is wrong with it then. Where collecting all faults would take more than 16 MiB, the first is
-    /// told alone, or that there is one.
+    /// Returns the first `most` violations of `value`. A value whose check would take more than two million
+    /// steps, some hundredths of a second, is not checked, which is reported as its only violation. If
+    /// collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
+    /// there is one.
     #[must_use]
     pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
         let mut left = u64::MAX;
         self.check_within(value, most, &mut left)
     }
 
-    /// The same for one of several values, which have so many steps together. Takes off what this one takes.
+    /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `left`.
     pub(crate) fn check_within(&self, value: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
         let alone = |message: String, too_complex| {
-            // What is told of it stands in findings of several rules, all of which say this.
+            // The message repeats the code, because findings of several rules quote it.
             let message = if too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
             vec![Mismatch { pointer: String::new(), message, too_complex }]
         };
         let bound = STEPS.min(*left);
         let steps = if bound == 0 { None } else { self.size.steps(&self.value, value, bound) };
         let Some(steps) = steps else {
-            // To find that out took as many.
+            // Finding out has cost as many steps.
             *left -= bound;
             let message = if bound < STEPS {
                 "the checks of the values before it have taken the steps that all may take together"
@@ -153,7 +155,7 @@ impl Schema {
         let Some(validator) = self.validator() else {
             return alone("there is no usable schema".to_owned(), false);
         };
-        // Most values are right, and to tell that is cheaper than to look for what is wrong.
+        // Most values are valid, and testing that is cheaper than collecting violations.
         if validator.is_valid(value) {
             return Vec::new();
         }
@@ -174,20 +176,20 @@ impl Schema {
         }
     }
 
-    /// Whether `value` satisfies it, and can be checked ([`Schema::check`]).
+    /// Returns true if `value` can be checked ([`Schema::check`]) and satisfies the schema.
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
         self.size.steps(&self.value, value, STEPS).is_some()
             && self.validator().is_some_and(|validator| validator.is_valid(value))
     }
 
-    /// The fields of an object as a signature: `(userInput: string, projectName?: string)`.
+    /// Returns the fields of an object as a signature: `(userInput: string, projectName?: string)`.
     #[must_use]
     pub fn signature(&self) -> String {
         shape::signature(&self.value)
     }
 
-    /// An object for an example, if one that satisfies the schema can be made up.
+    /// Returns an example object, if one that satisfies the schema can be generated.
     #[must_use]
     pub fn sample(&self) -> Option<Value> {
         let sample = shape::sample(&self.value);
@@ -199,7 +201,7 @@ impl Schema {
     }
 }
 
-/// Patterns must stay linear in the text: they meet what a model wrote.
+/// Compiles a schema. Patterns must be linear in the text, because they run on model output.
 fn compile(
     schema: &Value,
     patterns: PatternOptions<Regex>,
@@ -207,12 +209,12 @@ fn compile(
     jsonschema::options().with_pattern_options(patterns).build(schema)
 }
 
-/// A place in a schema, in words.
+/// Describes a place in a schema.
 fn place(pointer: &str) -> String {
     if pointer.is_empty() { "its top".to_owned() } else { format!("`{pointer}`") }
 }
 
-/// The type of a JSON value in words, with its article.
+/// Returns the type of a JSON value in words, with an article.
 #[must_use]
 pub fn type_name(value: &Value) -> &'static str {
     match value {

@@ -1,4 +1,4 @@
-//! References of a schema: where they lead, and how deep schemas stand in each other by them.
+//! References of a schema: their targets, and the nesting of schemas through them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,17 +8,17 @@ use super::Unfit;
 use super::cost::{REFERENCES, decoded};
 use crate::finding::clip;
 
-/// Keywords whose value is data.
+/// Keywords with values that are data, not schemas.
 pub(super) const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
-/// Beginning of the addresses of the schemas of schemas, which are at hand.
+/// Prefix of the addresses of meta-schemas, which are built in.
 const KNOWN: &str = "json-schema.org/";
 
 /// References of one schema.
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// Addresses that schemas in it have.
+    /// Addresses of the schemas in it.
     addresses: HashSet<&'a str>,
-    /// Whether one within it has an address, against which references there are read.
+    /// True if a nested schema has its own address, which is the base of references in it.
     inner: bool,
 }
 
@@ -35,7 +35,8 @@ impl<'a> References<'a> {
         References { root, addresses, inner }
     }
 
-    /// The first reference that leads nowhere, or out of the schema. `surely`: only what is certain without resolving addresses.
+    /// Returns the first reference without a target, or to another document. With `surely`, reports only what
+    /// is certain without resolving addresses.
     pub(super) fn first(&self, surely: bool) -> Option<Unfit> {
         let mut found = None;
         each(self.root, &mut |pointer, fields| {
@@ -56,7 +57,7 @@ impl<'a> References<'a> {
         let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
         let shown = clip(target, 200);
         if base.is_empty() {
-            // Within a schema with an address of its own it may be another place.
+            // In a nested schema with its own address, the fragment may refer to another place.
             let lost = !self.inner
                 && fragment.starts_with('/')
                 && decoded(fragment).is_none_or(|pointer| self.root.pointer(&pointer).is_none());
@@ -70,7 +71,7 @@ impl<'a> References<'a> {
         if known || self.addresses.contains(base) {
             return None;
         }
-        // What an address without a scheme comes to depends on those around it.
+        // An address without a scheme is relative to the surrounding schemas.
         let is_certain = has_scheme(base) || !self.inner && !self.is_own(base);
         (is_certain || !surely).then(|| {
             format!(
@@ -80,7 +81,7 @@ impl<'a> References<'a> {
         })
     }
 
-    /// Whether an address without a scheme is that of the whole schema, which has the only one.
+    /// Returns true if a relative address refers to the schema itself.
     fn is_own(&self, base: &str) -> bool {
         let file = |address: &'a str| address.rsplit('/').next().unwrap_or_default();
         let base = base.strip_prefix("./").unwrap_or(base);
@@ -91,19 +92,20 @@ impl<'a> References<'a> {
         )
     }
 
-    /// The schemas that one refers to itself.
+    /// Returns the schemas that a schema refers to directly.
     pub(super) fn targets(&self, fields: &'a Map<String, Value>) -> Vec<&'a Value> {
         REFERENCES.iter().filter_map(|key| self.resolve(fields.get(*key)?.as_str()?)).collect()
     }
 
-    /// How many schemas stand within each other at most, references followed; more than that where they lead in circles.
+    /// Returns the deepest nesting of schemas through references, or an upper bound if references form
+    /// cycles.
     pub(super) fn levels(&self) -> usize {
         let mut levels = Levels { of: self, known: HashMap::new(), circle: false };
         let deepest = levels.below(self.root);
         if !levels.circle {
             return deepest;
         }
-        // In a circle any way through it is possible: no way is longer than all that is referred to, put one into the other.
+        // With cycles, no path is longer than all referenced schemas nested in each other.
         let mut targets = HashMap::new();
         each(self.root, &mut |_, fields| {
             for target in REFERENCES.iter().filter_map(|key| fields.get(*key)?.as_str()) {
@@ -121,21 +123,21 @@ impl<'a> References<'a> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&decoded(fragment)?);
         }
-        // An anchor, wherever it stands.
+        // An anchor may be anywhere.
         Some(self.root)
     }
 }
 
-/// Works out levels; what is known is known for good.
+/// Computes nesting levels, with memoized results.
 struct Levels<'a, 'b> {
     of: &'b References<'a>,
-    /// By address; nothing while it is being worked out.
+    /// Levels by address; `None` while they are being computed.
     known: HashMap<*const Value, Option<usize>>,
-    /// Whether a reference led back to where it came from, or further than can be followed.
+    /// True if a reference formed a cycle, or the limit [`FOLLOWED`] was reached.
     circle: bool,
 }
 
-/// Levels that are followed; what goes deeper is told as a circle is, without following it.
+/// Deepest nesting that is followed; deeper nesting is treated like a cycle.
 const FOLLOWED: usize = 1500;
 
 impl<'a> Levels<'a, '_> {
@@ -157,7 +159,7 @@ impl<'a> Levels<'a, '_> {
                     }
                 }
                 for (key, value) in fields.iter().filter(|(key, _)| !DATA.contains(&key.as_str())) {
-                    // What nothing refers to is compiled by nobody.
+                    // Unreferenced definitions are not compiled.
                     if key != "$defs" && key != "definitions" {
                         deepest = deepest.max(self.go(value, depth + 1));
                     }
@@ -191,7 +193,7 @@ impl<'a> Levels<'a, '_> {
     }
 }
 
-/// Levels of a value, without references.
+/// Returns the nesting depth of a value, without references.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
@@ -200,19 +202,19 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether an address is one by itself.
+/// Returns true if an address is absolute.
 fn has_scheme(address: &str) -> bool {
     let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'-' | b'.'))
 }
 
-/// A key as a part of a JSON Pointer.
+/// Escapes a key for a JSON Pointer.
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// Shows each object of a schema that is no data, with its pointer, until `see` says that it is enough.
+/// Visits each object of a schema that is not data, with its pointer, until `see` returns false.
 pub(super) fn each<'a>(schema: &'a Value, see: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool) {
     go(schema, &mut String::new(), see);
 }

@@ -1,11 +1,12 @@
-//! Schemas as a model reads them best: a signature such as `(text: string, strict?: boolean)`, and sample arguments.
+//! Compact forms of schemas for models: a signature such as `(text: string, strict?: boolean)`, and sample
+//! arguments.
 
 use serde_json::{Map, Value};
 
-/// Depth to which nested objects are spelled out.
+/// Depth up to which nested objects are spelled out.
 const DEPTH: usize = 4;
 
-/// The arguments of a schema, as a signature without the name.
+/// Returns the arguments of a schema as a signature without a name.
 pub(super) fn signature(schema: &Value) -> String {
     format!("({})", fields(schema, 0).join(", "))
 }
@@ -45,7 +46,7 @@ fn kind(schema: &Value, depth: usize) -> String {
     }
 }
 
-/// Arguments with the required fields only. They need not satisfy the schema: the caller looks.
+/// Generates arguments with only the required fields. They may not satisfy the schema; the caller must check.
 pub(super) fn sample(schema: &Value) -> Value {
     value(schema, "value", 0)
 }

@@ -1,4 +1,4 @@
-//! Tools that a model may call: their names, arguments, and who may call them.
+//! Tools that a model may call: names, arguments and permitted callers.
 //!
 //! ```
 //! use tambour::tool::Tools;
@@ -10,7 +10,7 @@
 //! assert_eq!(tools.close("lintSrsDocument")[0], "lintSRSDocument");
 //! ```
 //!
-//! What does not belong here: running a tool.
+//! Running a tool does not belong here.
 
 mod sample;
 
@@ -24,10 +24,10 @@ use crate::schema::Schema;
 use crate::texts::Language;
 pub use crate::texts::close;
 
-/// Steps of checking the arguments of all calls of a reply, as [`Schema::check`] counts them for one value.
+/// Steps for checking the arguments of all calls in a reply, in the units of [`Schema::check`].
 pub(crate) const CHECKS: u64 = 16_000_000;
 
-/// The tools a plan may call, in order. Cloning shares them.
+/// Registered tools, in order. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools(Arc<Vec<Tool>>);
 
@@ -36,23 +36,24 @@ pub struct Tools(Arc<Vec<Tool>>);
 pub struct Tool {
     /// Unique name.
     pub name: String,
-    /// One line about it for the model, in Chinese and in English; empty when there is none.
+    /// One-line descriptions for the model, in Chinese and in English; empty if there are none.
     pub description: [String; 2],
-    /// Whether it changes nothing (R-30).
+    /// True if the tool changes nothing (R-30).
     pub read_only: bool,
-    /// Who may call it (P-033); everybody when absent.
+    /// Permitted callers (P-033); `None` permits all.
     pub callers: Option<Vec<String>>,
-    /// Whether a person is asked before it runs.
+    /// True if a person must confirm each call.
     pub confirm: bool,
     schema: Schema,
 }
 
 impl Tool {
-    /// A tool whose arguments satisfy `schema` (JSON Schema, draft 2020-12 unless it says otherwise). Its
-    /// `description` is the tool's; `readOnly: true` says that the tool changes nothing, `x-callers` lists who may call it.
+    /// Creates a tool whose arguments must satisfy `schema` (JSON Schema, draft 2020-12 unless it says
+    /// otherwise). The `description` of the schema becomes the tool's; `readOnly: true` marks a tool that
+    /// changes nothing, and `x-callers` lists the permitted callers.
     ///
     /// # Errors
-    /// An empty name, or a schema that is none or refers to another document.
+    /// The name is empty, or the schema is invalid or refers to another document.
     pub fn new(name: &str, schema: Value) -> Result<Tool> {
         if name.trim().is_empty() {
             return Err(Error::invalid("a tool has a name"));
@@ -62,14 +63,14 @@ impl Tool {
         Ok(Tool::of(name, schema))
     }
 
-    /// A tool whose schema was taken by [`Tool::new`] before: it is compiled when it is first needed, since that takes
-    /// milliseconds. With a schema that is none no arguments are right.
+    /// Creates a tool with a schema that [`Tool::new`] accepted before. It is compiled on first use, which
+    /// takes milliseconds. If the schema is invalid, no arguments satisfy it.
     #[must_use]
     pub fn trusted(name: &str, schema: Value) -> Tool {
         Tool::of(name, Schema::trusted(schema))
     }
 
-    /// A tool whose arguments satisfy a schema that is compiled already.
+    /// Creates a tool with a compiled schema.
     #[must_use]
     pub fn taking(name: &str, args: Schema) -> Tool {
         Tool::of(name, args)
@@ -91,54 +92,55 @@ impl Tool {
         }
     }
 
-    /// The JSON Schema of its arguments.
+    /// Returns the JSON Schema of the arguments.
     #[must_use]
     pub fn schema(&self) -> &Value {
         self.schema.value()
     }
 
-    /// How many patterns that schema has.
+    /// Counts the patterns of the schema.
     #[must_use]
     pub fn patterns(&self) -> usize {
         self.schema.patterns()
     }
 
-    /// What it does, in one line.
+    /// Returns the one-line description.
     #[must_use]
     pub fn description(&self, language: Language) -> &str {
         &self.description[usize::from(language == Language::En)]
     }
 
-    /// What is wrong with these arguments: the first `most` places (P-016).
+    /// Returns the first `most` violations of these arguments (P-016).
     #[must_use]
     pub fn check(&self, args: &Value, most: usize) -> Vec<Mismatch> {
         self.schema.check(args, most)
     }
 
-    /// The same for one of several calls, which have [`CHECKS`] steps together. Takes off what this one takes.
+    /// Like [`Tool::check`], for one of several calls that share [`CHECKS`] steps. Deducts the steps from
+    /// `left`.
     pub(crate) fn check_within(&self, args: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
         self.schema.check_within(args, most, left)
     }
 
-    /// Its arguments as a signature: `(userInput: string, projectName?: string)`.
+    /// Returns the arguments as a signature: `(userInput: string, projectName?: string)`.
     #[must_use]
     pub fn signature(&self) -> String {
         self.schema.signature()
     }
 
-    /// Arguments for an example, if some that satisfy the schema can be made up.
+    /// Returns example arguments, if some that satisfy the schema can be generated.
     #[must_use]
     pub fn sample_args(&self) -> Option<Value> {
         self.schema.sample()
     }
 
-    /// Whether it can be called without arguments (P-031).
+    /// Returns true if the tool can be called without arguments (P-031).
     #[must_use]
     pub fn takes_nothing(&self) -> bool {
         self.schema.accepts(&Value::Object(serde_json::Map::new()))
     }
 
-    /// Whether `caller` may call it.
+    /// Returns true if `caller` may call the tool.
     #[must_use]
     pub fn allows(&self, caller: Option<&str>) -> bool {
         match (&self.callers, caller) {
@@ -150,7 +152,7 @@ impl Tool {
 }
 
 impl Tools {
-    /// These tools; a later one replaces an earlier one of its name.
+    /// Creates a registry; a later tool replaces an earlier one with the same name.
     #[must_use]
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Tools {
         let mut kept: Vec<Tool> = Vec::new();
@@ -163,17 +165,17 @@ impl Tools {
         Tools(Arc::new(kept))
     }
 
-    /// The four tools of the specification's example (P-020).
+    /// Returns the four tools of the specification's example (P-020).
     #[must_use]
     pub fn sample() -> Tools {
         static SAMPLE: LazyLock<Tools> = LazyLock::new(|| Tools::new(sample::tools()));
         SAMPLE.clone()
     }
 
-    /// The registry of a JSON object: name to JSON Schema.
+    /// Reads a registry from a JSON object that maps names to JSON Schemas.
     ///
     /// # Errors
-    /// Not such an object, or a schema that is none.
+    /// The value is not such an object, or a schema is invalid.
     pub fn from_json(value: &Value) -> Result<Tools> {
         let Value::Object(schemas) = value else {
             return Err(Error::invalid("a tool registry is a JSON object: tool name to JSON Schema"));
@@ -183,18 +185,18 @@ impl Tools {
         Ok(Tools::new(tools?))
     }
 
-    /// The tool called `name`.
+    /// Returns the tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.0.iter().find(|tool| tool.name == name)
     }
 
-    /// The tools in order.
+    /// Iterates over the tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Tool> {
         self.0.iter()
     }
 
-    /// Names that look like `name`, the closest first (P-015).
+    /// Returns similar names, the closest first (P-015).
     #[must_use]
     pub fn close(&self, name: &str) -> Vec<&str> {
         close(name, self.0.iter().map(|tool| tool.name.as_str()))

@@ -1,10 +1,10 @@
-//! The registry of the specification's own example: an assistant that writes requirements (P-020, P-021).
+//! Tools of the specification's example, an assistant that writes requirements (P-020, P-021).
 
 use serde_json::{Value, json};
 
 use super::Tool;
 
-/// Name, description in Chinese and in English, and whether it only reads.
+/// Name, description in Chinese and in English, and true if the tool is read-only.
 const TOOLS: [(&str, &str, &str, bool); 4] = [
     ("createComprehensiveSRS", "创建完整的SRS文档", "create a complete SRS document", false),
     ("editSRSDocument", "编辑现有SRS文档", "edit an existing SRS document", false),
@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
     TOOLS.into_iter().map(make).collect()
 }
 
-/// The arguments of all four (R-31: `userInput` is required, others are allowed).
+/// Returns the schema of the arguments of all four tools (R-31: `userInput` is required, others are allowed).
 fn schema() -> Value {
     json!({
         "type": "object",

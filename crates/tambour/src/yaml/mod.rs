@@ -1,9 +1,9 @@
-//! YAML as prompts, lorebooks, scripts and structure files use it (F-004): read into JSON values or typed ones, and written in
-//! one form.
+//! YAML for prompts, lorebooks, scripts and structure files (F-004): read into JSON values or typed values,
+//! and written in a single style.
 //!
-//! Reading is YAML 1.2: only `true` and `false` are booleans (`no`, `on` and `yes` are text), a number with a leading zero or
-//! an underscore is text, a key stands once in a mapping, and `<<` is a key like any other. What a text may cost is bounded by
-//! [`YamlLimits`].
+//! The reader follows YAML 1.2: only `true` and `false` are booleans (`no`, `on` and `yes` are text), a
+//! number with a leading zero or an underscore is text, keys of a mapping are unique, and `<<` is an ordinary
+//! key. [`YamlLimits`] bounds the cost.
 //!
 //! ```
 //! use serde_json::json;

@@ -1,4 +1,4 @@
-//! YAML text to values.
+//! Reads YAML text into values.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,17 +7,17 @@ use serde_saphyr::{Error as Cause, MergeKeyPolicy, MessageFormatter, UserMessage
 use crate::error::{Error, Location, Result};
 use crate::texts::in_words;
 
-/// What one text of YAML may cost.
+/// Limits for one YAML text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct YamlLimits {
-    /// Bytes of the text.
+    /// Most bytes of the text.
     pub bytes: usize,
-    /// Nesting depth of lists and mappings.
+    /// Deepest nesting of lists and mappings.
     pub depth: usize,
-    /// Values: mappings, lists, keys and scalars. What an alias repeats counts again.
+    /// Most nodes: mappings, lists, keys and scalars. Repetition by an alias counts again.
     pub nodes: usize,
-    /// Aliases (`*name`); with none allowed, an anchor has no use.
+    /// Most aliases (`*name`), and most anchors.
     pub aliases: usize,
 }
 
@@ -27,28 +27,29 @@ impl Default for YamlLimits {
     }
 }
 
-/// The value of one YAML document within the usual [`YamlLimits`]; nothing but blanks and comments is `null`. `what` names the
+/// Parses one YAML document within the default [`YamlLimits`]. An empty document is `null`. `what` names the
 /// text in errors.
 ///
 /// # Errors
-/// Not YAML, more than one document, a key twice in a mapping, a key that is no scalar, a number that is no finite one, or
-/// beyond a limit; with the place.
+/// The text is not YAML, has several documents, a duplicate or non-scalar key, or a number that is not
+/// finite, or exceeds a limit. The error has the position.
 pub fn parse(what: &str, text: &str) -> Result<Value> {
     parse_with(what, text, &YamlLimits::default())
 }
 
-/// As [`parse`], within other limits.
+/// Like [`parse`], with other limits.
 ///
 /// # Errors
-/// Those of [`parse`].
+/// Same as [`parse`].
 pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> {
     typed(what, text, limits)
 }
 
-/// A typed value of one YAML document, within the usual limits. An error names the field and its place.
+/// Parses one YAML document into a typed value, within the default limits. Errors name the field and its
+/// position.
 ///
 /// # Errors
-/// Those of [`parse`], and a document of another shape than `T`.
+/// Same as [`parse`]; also fails if the document does not have the shape of `T`.
 pub fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     typed(what, text, &YamlLimits::default())
 }
@@ -61,7 +62,8 @@ fn typed<T: DeserializeOwned>(what: &str, text: &str, limits: &YamlLimits) -> Re
     serde_saphyr::from_str_with_options(text, options(limits)).map_err(|cause| error(what, text, &cause))
 }
 
-/// Options of the reader. An alias is charged for what it repeats, so that a small text cannot become a large value.
+/// Returns options for the reader. An alias is charged for what it repeats, so a small text cannot become a
+/// large value.
 fn options(limits: &YamlLimits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         strict_booleans: true,
@@ -100,7 +102,7 @@ fn error(what: &str, text: &str, cause: &Cause) -> Error {
     Error::malformed(format!("{what} is not YAML as expected: {message}"), place)
 }
 
-/// The place of a value in its text.
+/// Returns the position of a value in its text.
 pub fn place(text: &str, found: &serde_saphyr::Location) -> Location {
     let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Location::of_characters(text, at(found.line()), at(found.column()))

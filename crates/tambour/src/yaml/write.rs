@@ -1,15 +1,15 @@
-//! Values to YAML text.
+//! Writes values as YAML text.
 
 use serde_json::Value;
 
-/// `value` as YAML: block style, two spaces a level, also for lists under a key, keys in their order, a literal block for text
-/// of several lines, quotes where a reader of YAML 1.1 or 1.2 would read something else without. It ends with a line break and
-/// reads back to the same value (F-004).
+/// Prints `value` as YAML: block style, two spaces per level, also for lists under a key, keys in their
+/// order, literal blocks for multi-line text, and quotes where a YAML 1.1 or 1.2 reader would otherwise read
+/// another value. The result ends with a line break and parses back to the same value (F-004).
 #[must_use]
 pub fn print(value: &Value) -> String {
     let options = serde_saphyr::ser_options! {
         compact_list_indent: false,
-        // No line of text is folded.
+        // Disables folding.
         folded_wrap_chars: usize::MAX,
     };
     let marked = marked(value);
@@ -17,16 +17,16 @@ pub fn print(value: &Value) -> String {
     match printed {
         Ok(printed) if marked.is_some() => printed.replace(MARK, ""),
         Ok(printed) => printed,
-        // Only a writer that fails, or a key that is no scalar, could be in the way. JSON text is YAML as well.
+        // Fails only for a broken writer or a non-scalar key. JSON is valid YAML as well.
         Err(_) => format!("{value}\n"),
     }
 }
 
-/// Stands behind a text while it is written: a character for private use.
+/// Appended to a text while it is written; a private-use character.
 const MARK: char = '\u{e002}';
 
-/// `value` with its texts `y` and `n` marked, so that they are not quoted: readers of either version take them for text, and
-/// they name coordinates. Nothing if there are none, or the mark is in use.
+/// Marks the texts `y` and `n`, so that the writer does not quote them: they name coordinates, and readers of
+/// both versions take them as text. Returns `None` if there are none, or the mark is in use.
 fn marked(value: &Value) -> Option<Value> {
     fn any(value: &Value, is: &impl Fn(&str) -> bool) -> bool {
         match value {
@@ -51,8 +51,8 @@ fn marked(value: &Value) -> Option<Value> {
     (any(value, &is_letter) && !any(value, &|text: &str| text.contains(MARK))).then(|| put(value))
 }
 
-/// `text` with `by` spaces before each of its lines that is not empty. YAML of a mapping or a list stays the same value; a
-/// literal block alone need not.
+/// Indents each non-empty line of `text` by `by` spaces. YAML of a mapping or list keeps its value; a literal
+/// block by itself may not.
 #[must_use]
 pub fn indented(text: &str, by: usize) -> String {
     let mut out = String::with_capacity(text.len() + by * 16);

@@ -1,32 +1,32 @@
-//! Elements at the top level of a text.
+//! Splits a text into its top-level elements.
 
 use std::collections::HashSet;
 
 use super::super::super::name;
 
-/// Names of tags that are not closed in a text, at most; what stands behind is text.
+/// Most names of unclosed tags in a text; the rest of the text is not searched.
 const UNCLOSED: usize = 64;
 
-/// Names and values.
+/// Attribute names and values.
 type Attributes = Vec<(String, String)>;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Debug)]
 pub(super) enum Part<'a> {
-    /// An element that is closed.
+    /// An element with opening and closing tag.
     Element {
         name: &'a str,
         attributes: Attributes,
-        /// Between its tags.
+        /// Content between the tags.
         body: &'a str,
-        /// With its tags.
+        /// The element including its tags.
         source: &'a str,
     },
-    /// Anything else.
+    /// Any other text.
     Text(&'a str),
 }
 
-/// The elements of a text that begin on a line of their own or at its beginning, and what is between.
+/// Splits a text into elements that begin at the start of a line, and the text between them.
 pub(super) fn parts<'a>(text: &'a str, warnings: &mut Vec<String>) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let (mut kept, mut from, mut unclosed) = (0, 0, HashSet::new());
@@ -37,7 +37,7 @@ pub(super) fn parts<'a>(text: &'a str, warnings: &mut Vec<String>) -> Vec<Part<'
             continue;
         }
         let Some((name, attributes, open)) = opening(&text[at..]) else { continue };
-        // A tag that is not closed is not looked for again, and few are, so that the work stays linear.
+        // Skipping names of unclosed tags, and limiting their number, keeps the work linear.
         if unclosed.contains(name) {
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn parts<'a>(text: &'a str, warnings: &mut Vec<String>) -> Vec<Part<'
     parts
 }
 
-/// Name and attributes of the opening tag that a text begins with, and its bytes.
+/// Parses the opening tag at the beginning of a text; returns its name, attributes and byte length.
 fn opening(text: &str) -> Option<(&str, Attributes, usize)> {
     let name = name::first(&text[1..])?;
     let mut rest = &text[1 + name.len()..];
@@ -92,7 +92,8 @@ fn opening(text: &str) -> Option<(&str, Attributes, usize)> {
     }
 }
 
-/// Where the body ends, and the closing tag of `name`; elements of the same name within count.
+/// Finds the closing tag of `name`, counting nested elements of the same name. Returns the end of the body
+/// and of the tag.
 fn closing(text: &str, name: &str) -> Option<(usize, usize)> {
     let mut depth = 1_usize;
     let mut from = 0;

@@ -1,4 +1,5 @@
-//! Markdown as data: headings are keys, lists are lists, `key: value` and `**key**: value` are fields, the rest is text.
+//! Reads Markdown as data: headings become keys, lists become lists, `key: value` and `**key**: value` become
+//! fields, and the rest is text.
 
 use std::collections::HashMap;
 
@@ -6,21 +7,21 @@ use serde_json::{Map, Number, Value};
 
 use super::is_key;
 
-/// Levels of lists.
+/// Deepest nesting of lists.
 const DEPTH: usize = 16;
 
-/// Whether a text has headings, bold keys or lists in lists, which YAML would take for something else.
+/// Returns true if a text has headings, bold keys or nested lists, which YAML would misread.
 pub(super) fn is_markdown(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).peekable();
     while let Some(line) = lines.next() {
         match heading(line) {
-            // One `#` is a comment of YAML as well; before a list it is a heading.
+            // In YAML, a line with one `#` is a comment; before a list it counts as a heading.
             Some((1, _))
                 if !lines.peek().is_some_and(|next| item(next).is_some() || heading(next).is_some()) => {}
             Some(_) => return true,
             None => {}
         }
-        // YAML takes a list below an item for more of its text.
+        // YAML reads a list below an item as a continuation of its text.
         let nests = |item: Item<'_>| {
             let next = lines.peek().and_then(|next| self::item(next));
             !item.text.ends_with(':') && next.is_some_and(|next| next.indent > item.indent)
@@ -32,8 +33,8 @@ pub(super) fn is_markdown(text: &str) -> bool {
     false
 }
 
-/// The data of a text, if it has any structure, and the numbers of list items that it leaves out because the place in the list says
-/// the same.
+/// Returns the data of a text, or `None` if it has no structure. Also returns the numbers of list items that
+/// are dropped because they equal the position in the list.
 pub(super) fn read(text: &str) -> Option<(Value, Vec<usize>)> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let fields = lines.iter().filter(|line| field(line).is_some()).count();
@@ -43,7 +44,7 @@ pub(super) fn read(text: &str) -> Option<(Value, Vec<usize>)> {
         return None;
     }
     let mut numbers = Vec::new();
-    // Sections that are open, from the outermost.
+    // Open sections, outermost first.
     let mut open = vec![Section::new(0, "")];
     let mut fence: Option<&str> = None;
     let mut at = 0;
@@ -68,7 +69,7 @@ pub(super) fn read(text: &str) -> Option<(Value, Vec<usize>)> {
             own.push("items", items.into());
             continue;
         } else if let Some((key, value)) = bold(line).or_else(|| field(line)) {
-            // A list right below is the value.
+            // A list directly below is the value.
             if value.is_empty() && lines.get(at + 1).is_some_and(|next| item(next).is_some()) {
                 let mut items = Vec::new();
                 at = list(&lines, at + 1, &mut items, &mut numbers, 0);
@@ -87,14 +88,14 @@ pub(super) fn read(text: &str) -> Option<(Value, Vec<usize>)> {
     open.pop().map(|section| (section.value(), numbers))
 }
 
-/// A heading and what stands below it.
+/// A heading with the content below it.
 struct Section {
     level: usize,
     title: String,
     map: Map<String, Value>,
-    /// How often a key was wanted.
+    /// Number of requests for each key.
     wanted: HashMap<String, usize>,
-    /// Prose since the last other thing.
+    /// Pending lines of prose.
     text: Vec<String>,
 }
 
@@ -124,7 +125,7 @@ impl Section {
         self.insert(key, value);
     }
 
-    /// Puts `value` under `key`, or the first of `key 2`, `key 3`, … that is free.
+    /// Inserts `value` under `key`, or under the first free one of `key 2`, `key 3`, …
     fn insert(&mut self, key: &str, value: Value) {
         let wanted = self.wanted.entry(key.to_owned()).or_default();
         loop {
@@ -139,7 +140,7 @@ impl Section {
 
     fn field(&mut self, key: &str, value: Value) {
         if self.map.contains_key(key) && !value.is_array() {
-            // The key is taken: the line stays text.
+            // The key exists already, so the line stays text.
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             self.prose(&format!("{key}: {value}"));
         } else {
@@ -147,7 +148,7 @@ impl Section {
         }
     }
 
-    /// A list or a text alone is the value itself.
+    /// Returns the value of the section: its map, or a single list or text by itself.
     fn value(mut self) -> Value {
         self.flush();
         if self.map.is_empty() {
@@ -169,7 +170,7 @@ fn close(open: &mut Vec<Section>) {
     }
 }
 
-/// Reads the list that begins at a line into `items`; the line behind it.
+/// Reads the list that begins at line `from` into `items`; returns the index of the line after it.
 fn list(
     lines: &[&str],
     from: usize,
@@ -195,7 +196,7 @@ fn list(
             numbers.push(items.len() + 1);
         }
         at += 1;
-        // Lines that go on further in belong to the item.
+        // More indented lines continue the item.
         while let Some(line) = lines.get(at) {
             let indent = line.len() - line.trim_start().len();
             if line.is_empty() || item(line).is_some() || indent <= first {
@@ -214,7 +215,7 @@ fn list(
     at
 }
 
-/// An item with a list below it.
+/// Combines an item with the list below it.
 fn nested(outer: Value, inner: Vec<Value>) -> Value {
     let mut map = Map::new();
     match outer {
@@ -222,13 +223,13 @@ fn nested(outer: Value, inner: Vec<Value>) -> Value {
             map = fields;
             let empty =
                 map.iter().next().filter(|(_, value)| value.as_str() == Some("")).map(|(key, _)| key.clone());
-            // The field was the whole item, so that another key is free.
+            // The item has just one field, so another key is free.
             let key =
                 empty.unwrap_or_else(|| if map.contains_key("items") { "list" } else { "items" }.to_owned());
             map.insert(key, inner.into());
         }
         Value::String(text) => {
-            // A name stands on one line.
+            // A key must be on one line.
             let name = text.trim_end_matches([':', '：']).split_whitespace().collect::<Vec<_>>().join(" ");
             map.insert(name, inner.into());
         }
@@ -239,7 +240,7 @@ fn nested(outer: Value, inner: Vec<Value>) -> Value {
     map.into()
 }
 
-/// Level and text of a heading.
+/// Parses a heading; returns its level and text.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let title = line.get(level..)?.strip_prefix([' ', '\t'])?.trim().trim_end_matches('#').trim_end();
@@ -248,16 +249,16 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && !title.is_empty()).then_some((level, title))
 }
 
-/// An item of a list.
+/// A list item.
 struct Item<'a> {
     indent: usize,
-    /// Its number, if it has one, with what follows it.
+    /// Number of the item, if it has one.
     number: Option<&'a str>,
     text: &'a str,
 }
 
 impl Item<'_> {
-    /// Its text; with its number, if that says something that the place in the list does not.
+    /// Returns the text, preceded by the number if that differs from the position in the list.
     fn text(&self, place: usize) -> String {
         match self.number {
             Some(number) if number != place.to_string() => format!("{number}. {}", self.text),
@@ -286,7 +287,7 @@ fn item(line: &str) -> Option<Item<'_>> {
     ((1..=4).contains(&digits) && !text.is_empty()).then_some(Item { indent, number: Some(number), text })
 }
 
-/// `**key**: value` and `**key:** value`.
+/// Parses `**key**: value` or `**key:** value`.
 fn bold(line: &str) -> Option<(&str, &str)> {
     let (key, rest) = line.trim_start().strip_prefix("**")?.split_once("**")?;
     let (key, value) = match key.trim_end().strip_suffix([':', '：']) {
@@ -296,7 +297,7 @@ fn bold(line: &str) -> Option<(&str, &str)> {
     (is_key(key.trim()) && !key.trim().is_empty()).then_some((key.trim(), value.trim()))
 }
 
-/// `key: value`.
+/// Parses `key: value`.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once([':', '：'])?;
     let wide = line[key.len()..].starts_with('：');
@@ -306,15 +307,15 @@ fn field(line: &str) -> Option<(&str, &str)> {
     (apart && plain && !line.starts_with([' ', '\t'])).then_some((key, value.trim()))
 }
 
-/// A line across the page.
+/// Returns true if a line is a horizontal rule.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
     line.len() >= 3 && ['-', '*', '_', '='].iter().any(|mark| line.chars().all(|c| c == *mark || c == ' '))
 }
 
-/// A number that prints as it is written is one; anything else is text.
+/// Converts a text to a number if that prints the same, else keeps it as text.
 fn scalar(text: &str) -> Value {
-    // Quotes of YAML, which double themselves, and not those of speech.
+    // Unquotes a YAML string, recognized by its doubled quotes; quotation marks of speech are kept.
     let single = text.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
     if let Some(inner) =
         single.filter(|inner| inner.contains("''") && !inner.replace("''", "").contains('\''))

@@ -1,5 +1,5 @@
-//! Texts of world info in one form (F-010 to F-014): an element around YAML where the text has structure, and the text as it was where
-//! it has none. Nothing is lost: what would lose a word stays as it was, with a warning.
+//! Normalizes texts of world info (F-010 to F-014): structured text becomes an element around YAML, other
+//! text is kept as it is. A conversion that would lose a word is discarded with a warning.
 //!
 //! ```
 //! use tambour_prompt::card::normal::normalise;
@@ -21,38 +21,38 @@ use super::super::name;
 use element::{Part, parts};
 use words::{Protected, has_words_of};
 
-/// Bytes of a text that is given another form; a longer one stays as it is.
+/// Longest text that is converted, in bytes; a longer one is kept as it is.
 const LONGEST: usize = 1 << 20;
 
-/// The tag of a text that has none of its own.
+/// Tag for a text that has none of its own.
 pub const ENTRY: &str = "lorebook_entry";
 
 /// A text in its normal form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Normal {
-    /// Tag around it.
+    /// Enclosing tag.
     pub tag: String,
     /// Attributes of the tag.
     pub attributes: Vec<(String, String)>,
-    /// What is in it.
+    /// Content of the element.
     pub body: Body,
-    /// What could not be read as it seemed to be meant.
+    /// Problems found during the conversion.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What is in an element.
+/// Content of an element.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// Data, which prints as YAML.
+    /// Data, printed as YAML.
     Data(Value),
-    /// Text as it is.
+    /// Text, unchanged.
     Text(String),
 }
 
 impl Normal {
-    /// The element as text: YAML stands two spaces within its tag (F-014), other text as it was.
+    /// Renders the element: YAML is indented by two spaces (F-014), text is unchanged.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = format!("<{}", self.tag);
@@ -72,7 +72,8 @@ impl Normal {
     }
 }
 
-/// The normal form of the content of an entry. `title` names it where it has no tag of its own.
+/// Normalizes the content of an entry. `title` becomes the `name` attribute if the content has no tag of its
+/// own.
 #[must_use]
 pub fn normalise(title: &str, content: &str) -> Normal {
     let mut warnings = Vec::new();
@@ -91,7 +92,7 @@ pub fn normalise(title: &str, content: &str) -> Normal {
         title => vec![("name".to_owned(), title.to_owned())],
     };
     let (tag, attributes, body) = match found.as_slice() {
-        // A tag that means something in a prompt is no name for an entry: it stays text.
+        // A reserved tag cannot enclose an entry, so it stays text.
         [Part::Element { name, attributes, body, .. }] if !name::is_reserved(name) => {
             (name.to_string(), attributes.clone(), self::body(body, &mut warnings))
         }
@@ -107,7 +108,7 @@ pub fn normalise(title: &str, content: &str) -> Normal {
 }
 
 impl Part<'_> {
-    /// One of several parts of a text.
+    /// Normalizes one of several parts of a text.
     fn normal(&self, warnings: &mut Vec<String>) -> String {
         match self {
             Part::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
@@ -121,7 +122,7 @@ impl Part<'_> {
     }
 }
 
-/// What a text is: JSON, YAML, Markdown or none of them.
+/// Detects whether a text is JSON, YAML, Markdown or plain text, and converts it.
 fn body(text: &str, warnings: &mut Vec<String>) -> Body {
     let as_it_was = || Body::Text(text.to_owned());
     let Some(protected) = Protected::new(text) else { return as_it_was() };
@@ -155,7 +156,7 @@ fn body(text: &str, warnings: &mut Vec<String>) -> Body {
     }
 }
 
-/// JSON of an object or a list. A macro that stands for a value is text.
+/// Parses JSON of an object or a list. A macro in the place of a value becomes text.
 fn json(text: &str) -> Option<Value> {
     let (mut out, mut string, mut escaped, mut keys) = (String::with_capacity(text.len()), false, false, 0);
     for c in text.chars() {
@@ -173,7 +174,7 @@ fn json(text: &str) -> Option<Value> {
         }
     }
     let value: Value = serde_json::from_str(&out).ok()?;
-    // A key that is there twice would be lost.
+    // A duplicate key would be lost.
     (self::keys(&value) == keys).then_some(value)
 }
 
@@ -185,14 +186,14 @@ fn keys(value: &Value) -> usize {
     }
 }
 
-/// YAML of a mapping or a list that somebody wrote as such: prose with a colon is none.
+/// Parses YAML that was meant as a mapping or list; prose with a colon is rejected.
 fn yaml(text: &str) -> Option<Value> {
     let mut limits = YamlLimits::default();
     (limits.aliases, limits.depth) = (0, 32);
     let value = yaml::parse_with("the entry", &unindented(text), &limits).ok()?;
     let written = match &value {
         Value::Object(map) if map.len() == 1 && text.trim().lines().count() == 1 => {
-            // Prose has no quotes around all of what follows a colon.
+            // In prose, the text after a colon is not quoted as a whole.
             let quoted =
                 text.trim().ends_with(['\'', '"']) && [": '", ": \""].iter().any(|mark| text.contains(mark));
             map.iter()
@@ -208,7 +209,7 @@ fn yaml(text: &str) -> Option<Value> {
     (written && named(&value) && complete).then_some(value)
 }
 
-/// Whether all keys are names and not the beginnings of sentences.
+/// Returns true if all keys are names rather than beginnings of sentences.
 fn named(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| is_key(key) && named(value)),
@@ -217,7 +218,8 @@ fn named(value: &Value) -> bool {
     }
 }
 
-/// Whether a text before a colon is a name: at most four words and forty characters, no end of a sentence within.
+/// Returns true if a text before a colon can be a key: at most four words and 40 characters, without sentence
+/// punctuation.
 fn is_key(key: &str) -> bool {
     let short = key.chars().count() <= 40 && key.split_whitespace().count() <= 4;
     short && !key.contains(['.', '!', '?', ';', '"', '。', '！', '？', '；', '，', '“', '”', '「', '」'])
@@ -229,12 +231,13 @@ fn is_sentence(value: &Value) -> bool {
         .is_some_and(|text| text.ends_with(['.', '!', '?', '。', '！', '？']) || text.chars().count() > 60)
 }
 
-/// `text` without the indentation that all its lines share, which YAML would take for nesting only if the first differs.
+/// Removes the indentation that all lines share. YAML would misread it as nesting if the first line were
+/// indented differently.
 fn unindented(text: &str) -> String {
     let text = text.trim_start_matches(['\n', '\r']).trim_end_matches([' ', '\t']);
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let shared = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
     let lines: Vec<&str> = text.lines().map(|line| line.get(shared..).unwrap_or_default()).collect();
-    // The break at the end belongs to a block of text there.
+    // The final line break belongs to a block scalar.
     lines.join("\n") + if text.ends_with('\n') { "\n" } else { "" }
 }

@@ -1,22 +1,22 @@
-//! Macros, kept out of the way of other readers, and words, which must all be there again.
+//! Protects macros from other parsers, and checks that no word of a text is lost.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Around the number of a macro in a protected text: characters for private use.
+/// Begins the number of a macro in a protected text; a private-use character.
 pub(super) const OPEN: char = '\u{e000}';
-/// The end of it.
+/// Ends the number of a macro.
 pub(super) const CLOSE: char = '\u{e001}';
 
-/// A text whose macros, `{{…}}`, are numbers.
+/// A text with its macros, `{{…}}`, replaced by numbers.
 pub(super) struct Protected<'a> {
     pub(super) text: String,
     macros: Vec<&'a str>,
 }
 
 impl<'a> Protected<'a> {
-    /// Takes the macros out; nothing if the text uses the characters itself.
+    /// Replaces the macros; returns `None` if the text contains the marker characters.
     pub(super) fn new(text: &'a str) -> Option<Protected<'a>> {
         if text.contains([OPEN, CLOSE]) {
             return None;
@@ -51,7 +51,7 @@ impl<'a> Protected<'a> {
         Some(out)
     }
 
-    /// `value` with the macros in their places.
+    /// Returns `value` with the macros put back.
     pub(super) fn restored(&self, value: Value) -> Value {
         match value {
             Value::String(text) => self.restored_text(&text).into(),
@@ -77,7 +77,7 @@ impl<'a> Protected<'a> {
     }
 }
 
-/// Whether all words of `source` are in `value`, or among `numbers`, each as often.
+/// Returns true if each word of `source` occurs in `value` or `numbers` at least as often.
 pub(super) fn has_words_of(value: &Value, numbers: &[usize], source: &str) -> bool {
     let mut left: HashMap<String, isize> = HashMap::new();
     for number in numbers {
@@ -113,7 +113,7 @@ fn collect(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Words of a text, in lower case: letters, digits, and the points of a number.
+/// Returns the words of a text in lower case: letters, digits and the points within numbers.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let inner = |c: char| c.is_alphanumeric() || c == OPEN || c == CLOSE;
     text.split(move |c: char| !inner(c) && c != '.')
@@ -122,7 +122,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_lowercase)
 }
 
-/// `text` without what YAML may take for comments.
+/// Removes what YAML may read as comments.
 pub(super) fn without_comments(text: &str) -> String {
     let code = |line: &str| {
         let mut from = 0;
@@ -137,7 +137,7 @@ pub(super) fn without_comments(text: &str) -> String {
     text.lines().map(|line| &line[..code(line)]).collect::<Vec<_>>().join("\n")
 }
 
-/// `text` with what its escapes of a text in double quotes stand for.
+/// Replaces the escapes of YAML double-quoted strings by the characters they stand for.
 pub(super) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -157,7 +157,7 @@ pub(super) fn without_escapes(text: &str) -> String {
                 &behind[1 + digits..]
             }
             None => {
-                // All others are no letters.
+                // All other escapes stand for non-letters.
                 out.push(' ');
                 let letter = behind.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
                 &behind[letter.map_or(0, char::len_utf8)..]

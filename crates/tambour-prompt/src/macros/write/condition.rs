@@ -1,4 +1,4 @@
-//! `{{if}}` and its tests.
+//! Writing of `{{if}}` and its tests.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl<'s> Writer<'s> {
         self.tag("{% endif %}");
     }
 
-    /// The test of a condition.
+    /// Returns the test of a condition as an expression.
     pub(super) fn test(&mut self, one: &mut Macro<'s>) -> String {
         let mut test = std::mem::take(&mut one.args[0]);
         let mut negated = false;
@@ -47,7 +47,7 @@ impl<'s> Writer<'s> {
         if negated { format!("not {holds}") } else { holds }
     }
 
-    /// The value of the macro of this name, if there is one that needs no arguments.
+    /// Returns the value of the macro with this name, if it needs no arguments.
     fn named(&mut self, word: &str, one: &Macro<'s>) -> Option<String> {
         let rule = table::find(word).filter(|rule| rule.least == 0 && !rule.raw)?;
         let alone = Macro {
@@ -65,7 +65,7 @@ impl<'s> Writer<'s> {
         Some(if value.is_empty() { "''".to_owned() } else { value })
     }
 
-    /// The test of a word without braces: a short form, a macro, a variable, else the word itself.
+    /// Returns the test of a word without braces: a short form, a macro, a variable, else the word itself.
     fn word(&mut self, word: &str, one: &Macro<'s>) -> String {
         let call = |prefix: &str, name: &str| format!("st_if({prefix}({}))", quoted(name, '\''));
         if let Some(name) = word.strip_prefix('.').filter(|name| table::name_length(name) == name.len()) {

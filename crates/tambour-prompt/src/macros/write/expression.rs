@@ -1,4 +1,4 @@
-//! Macros inside of others: one expression that prints as they do.
+//! Macros in an expression position: one expression that prints like them.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use super::super::node::{Form, Macro, Node, shorten, trim};
 use super::super::table::{self, Target};
 use super::{Writer, still};
 
-/// Parts that `~` joins; more are the arguments of a call, which nest less.
+/// Most operands of `~`; more become arguments of one call, which nests less.
 const JOINED: usize = 20;
 
-/// Copies that `{{newline::n}}` and `{{space::n}}` make at most.
+/// Most copies that `{{newline::n}}` and `{{space::n}}` print.
 const COPIES: usize = 1_000;
 
 impl<'s> Writer<'s> {
-    /// Nodes as one expression whose value prints as they do.
+    /// Returns nodes as one expression that prints like them.
     pub(super) fn join(&mut self, nodes: Vec<Node<'s>>) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut text = String::new();
@@ -73,7 +73,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// A macro within an argument, as an expression; nothing for those that print nothing and do nothing.
+    /// Returns a macro inside an argument as an expression; empty if it neither prints nor does anything.
     pub(super) fn inner(&mut self, mut one: Macro<'s>) -> Result<String, Left<'s>> {
         match one.rule.target {
             Target::Else => {
@@ -111,7 +111,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// A macro as an expression; what it consists of if it is none after all.
+    /// Returns a macro as an expression, or its parts as an unknown macro if the arguments do not fit.
     pub(super) fn expression(&mut self, mut one: Macro<'s>) -> Result<String, Left<'s>> {
         if one.body.is_some() {
             let body = self.body(&mut one);
@@ -212,7 +212,7 @@ impl<'s> Writer<'s> {
         Ok(expression)
     }
 
-    /// What the macros in a comment do, as an expression that prints nothing.
+    /// Returns the side effects of macros inside a comment as an expression that prints nothing.
     pub(super) fn done_in(&mut self, one: &mut Macro<'s>) -> Option<String> {
         let inside = one.args.drain(..).flatten().chain(one.body.take().into_iter().flatten());
         let doing: Vec<Node<'s>> = inside.filter(does).collect();
@@ -224,7 +224,7 @@ impl<'s> Writer<'s> {
         format!("{name}({})", args.join(", "))
     }
 
-    /// `.name`, `.name = value` and the other short forms.
+    /// Returns the expression for `.name`, `.name = value` and the other short forms.
     pub(super) fn short(&mut self, mut nodes: Vec<Node<'s>>, global: bool) -> Option<String> {
         const SIGNS: &[&str] =
             &["++", "--", "||=", "??=", "||", "??", "+=", "-=", "==", "!=", ">=", "<=", ">", "<", "="];
@@ -266,7 +266,7 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// Whether a node changes anything when it is read.
+/// Returns true if a node has side effects.
 fn does(node: &Node<'_>) -> bool {
     match node {
         Node::Macro(one) => {
@@ -284,7 +284,7 @@ fn does(node: &Node<'_>) -> bool {
     }
 }
 
-/// The name that a short form begins with: letters, digits, `_` and, inside, `-`.
+/// Returns the name at the beginning of a short form: ASCII letters, digits, `_` and inner `-`.
 pub(super) fn short_name(text: &str) -> &str {
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let length = text.bytes().take_while(inner).count();
@@ -292,5 +292,5 @@ pub(super) fn short_name(text: &str) -> &str {
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { "" }
 }
 
-/// Name, place and inside of a macro that is none.
+/// Name, offset and content of a macro that is left as text.
 type Left<'s> = (Cow<'s, str>, usize, Vec<Node<'s>>);
