@@ -1,4 +1,4 @@
-//! All rules in one place: those of the dialects and of the stages around them.
+//! Catalogue of all rules: those of the dialects and of the stages around them.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use crate::dialect::DIALECTS;
 use crate::finding::Rule;
 use crate::{contract, dialogue, html, pipeline, policy, repair, script, state, texts};
 
-/// A rule and the part of the product it belongs to.
+/// A rule with the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML, `state` for
-    /// operations on the state, `script` for dialogue scripts, `dialogue` for scripts and
-    /// their templates together, `ai_ask` and `ai_think` for the answers of those actions.
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML,
+    /// `state` for operations on the state, `script` for dialogue scripts, `dialogue` for scripts and their
+    /// templates together, `ai_ask` and `ai_think` for the answers of those actions.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,
@@ -38,14 +38,14 @@ pub fn all() -> impl Iterator<Item = Listed> {
         .chain(list("ai_think", dialogue::rules::think::RULES.iter().copied()))
 }
 
-/// The rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.
+/// Rules with this `id`: a row of the specification such as `T-032` (in any letter case), or a code.
 pub fn find(id: &str) -> impl Iterator<Item = Listed> {
     all().filter(move |Listed { rule, .. }| {
         rule.code == id || rule.rows.iter().any(|row| row.eq_ignore_ascii_case(id))
     })
 }
 
-/// Codes and rows that look like `id`, the closest first.
+/// Codes and rows that resemble `id`, the closest first.
 #[must_use]
 pub fn close(id: &str) -> Vec<&'static str> {
     let mut seen = HashSet::new();
@@ -53,7 +53,7 @@ pub fn close(id: &str) -> Vec<&'static str> {
     texts::close(id, names.filter(|name| seen.insert(*name)))
 }
 
-/// The rule behind a finding's row and code.
+/// Rule that a finding with this row and code refers to.
 #[must_use]
 pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
     all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))

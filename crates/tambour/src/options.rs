@@ -1,5 +1,5 @@
-//! Options of a reading. Those of a dialect are a type of its own, in its folder; [`Options::set`] takes all of them by their
-//! public names.
+//! Options of reading a reply. Each dialect has its own options type in its folder; [`Options::set`] sets any
+//! of them by public name.
 
 pub(crate) mod own;
 mod setting;
@@ -16,44 +16,44 @@ pub use crate::texts::{Language, Texts};
 pub use own::Section;
 pub use setting::{Set, Setting};
 
-/// How a reply is read and judged. `Options::default()` is what a stream wants.
+/// Options for reading and judging a reply. `Options::default()` suits a stream.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// How findings are judged.
+    /// Profile under which findings are judged.
     pub profile: Profile,
     /// Whether to stop reporting after the first finding.
     pub first_only: bool,
-    /// What happens to a query with sensitive data.
+    /// Handling of a query with sensitive data.
     pub sensitive: Sensitive,
-    /// How long an attempt is kept back so that it can be re-asked.
+    /// Part of an attempt that is held back so that the model can still be re-asked.
     pub hold: Hold,
     /// Whether a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
-    /// Tools that a reply may call; `None`: those that its dialect brings.
+    /// Tools that a reply may call; `None`: those its dialect brings.
     pub tools: Option<Tools>,
-    /// Who calls them; a tool may be limited to callers (P-033).
+    /// Name of the caller of tools; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
-    /// Whether somebody runs the calls and reads on with their results.
+    /// Whether the application runs the calls and continues with their results.
     pub tool_loop: bool,
-    /// The state that operations of the reply are applied to; without it they are only told.
+    /// State that operations of the reply are applied to; without one they are only reported as events.
     pub state: Option<Attached>,
-    /// The round that is answered; with it the end of the reply brings the exit decision (S-060).
+    /// Round that is being answered; if set, the end of the reply brings the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
-    /// Whether the instructions were our own, so that their examples count too.
+    /// Whether the instructions were the built-in ones, so that their examples count too.
     pub own_examples: bool,
     /// Default texts.
     pub texts: Texts,
     /// Limits.
     pub limits: Limits,
-    /// Those of dialects; see [`Options::of`].
+    /// Options of dialects; see [`Options::of`].
     pub(crate) own: own::Own,
 }
 
 impl Options {
-    /// The options of one dialect.
+    /// Options of one dialect.
     #[must_use]
     pub fn of<T: Section>(&self) -> T {
         self.own.get().cloned().unwrap_or_default()
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// What happens to a query with sensitive data.
+/// Handling of a query with sensitive data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sensitive {
@@ -78,22 +78,22 @@ pub enum Sensitive {
     Generalise,
 }
 
-/// How long an attempt is kept back so that it can be re-asked.
+/// Part of an attempt that is held back so that the model can still be re-asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hold {
-    /// Not at all.
+    /// Nothing is held back.
     #[default]
     None,
-    /// Until the answer begins.
+    /// Everything until the answer begins.
     UntilFinal,
-    /// Until the end.
+    /// Everything until the end.
     All,
 }
 
-/// The examples of our own instructions, among those of the option `examples`.
+/// Word for the built-in examples in the option `examples`.
 const OWN: &str = "own";
 
-/// Settings of all dialects.
+/// Settings shared by all dialects.
 pub(crate) const COMMON: &[Setting] = &[
     Setting {
         name: "profile",
@@ -216,7 +216,7 @@ pub(crate) const COMMON: &[Setting] = &[
     },
 ];
 
-/// A list of examples, or the next one.
+/// Replaces the examples by a list, or appends one.
 fn examples(options: &mut Options, value: &Value) {
     match value {
         Value::Array(list) => {

@@ -1,6 +1,6 @@
-//! The expected structure of a reply in markup (F-200): which elements there are, what they hold, where they stand, how often
-//! and in which order, and what is done where a reply is otherwise. It is data; a dialect, or a user's own tag contract, is
-//! one value of this type.
+//! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order,
+//! and the policies for deviations. It is plain data: a dialect, or a user's own tag contract, is one value
+//! of this type.
 //!
 //! ```
 //! use serde_json::json;
@@ -22,16 +22,16 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::lex::markup::is_name;
 
-/// A name of an element.
+/// Name of an element.
 pub type Name = Cow<'static, str>;
 
-/// The elements of a reply, and what is done where it is otherwise.
+/// Elements of a reply, and the policies for deviations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expected {
-    /// All elements; those of one parent in the order in which they should come.
+    /// All elements; siblings in the order in which they should come.
     pub elements: Vec<Element>,
-    /// What is done with what does not fit.
+    /// Policies for deviations.
     pub policies: Policies,
 }
 
@@ -40,11 +40,11 @@ pub struct Expected {
 pub struct Element {
     /// Tag name.
     pub name: Name,
-    /// Other names that mean it, in any letter case.
+    /// Alternative names, matched in any letter case.
     pub aliases: Vec<Name>,
-    /// Elements it stands directly in; empty at the top level.
+    /// Allowed parent elements; empty at the top level.
     pub within: Vec<Name>,
-    /// What it holds.
+    /// Content it holds.
     pub body: Body,
     /// Whether it must occur (in each parent).
     pub mandatory: bool,
@@ -52,14 +52,14 @@ pub struct Element {
     pub repeated: bool,
     /// Elements of the same parent that must come before it when they occur.
     pub after: Vec<Name>,
-    /// The element of the dialect it is read as, such as `content`; that of its own name if absent.
+    /// Element of the dialect it is read as, such as `content`; `None`: that of its own name.
     pub role: Option<Name>,
 }
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Body {
-    /// Text; a tag in it is text too.
+    /// Text; tags in it are literal.
     #[default]
     Text,
     /// Text and elements.
@@ -70,80 +70,80 @@ pub enum Body {
     Empty,
 }
 
-/// What is done with what does not fit.
+/// Policies for deviations from the structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policies {
     /// Text before the first element, at the top level.
     pub head: Head,
-    /// A tag that no element has.
+    /// Unknown tags.
     pub unknown: Unknown,
-    /// An element that comes too late, or again.
+    /// Elements that come too late, or again.
     pub late: Late,
 }
 
-/// What text before the first element is.
+/// Policy for text before the first element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Head {
-    /// It is left out, and the answer if no element comes (X-013).
+    /// The text is dropped; if no element follows, it is the answer (X-013).
     #[default]
     LeftOut,
-    /// It belongs to the first element that is expected (F-201).
+    /// The text belongs to the first expected element (F-201).
     Inserted,
 }
 
-/// What a tag is that no element has.
+/// Policy for unknown tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Text of what it stands in.
+    /// Literal text of the enclosing element.
     #[default]
     Text,
-    /// Nothing: the tag is left out, what it holds stays.
+    /// The tag is dropped, its content stays.
     LeftOut,
 }
 
-/// What becomes of an element that comes too late, or again.
+/// Policy for elements that come too late, or again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Late {
-    /// It is left out.
+    /// The element is dropped.
     #[default]
     LeftOut,
-    /// It is read where it stands.
+    /// The element is read in place.
     Read,
 }
 
-/// How a tag name was understood.
+/// An element that a tag name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
     /// The element.
     pub element: &'a Element,
-    /// How its name was written.
+    /// Spelling by which it was recognised.
     pub written: Written,
 }
 
-/// How the name of an element was written.
+/// Spelling of an element's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
-    /// As it is.
+    /// Exact name.
     Exact,
-    /// In other letter case.
+    /// In another letter case.
     Case,
-    /// Under another of its names.
+    /// One of its aliases.
     Alias,
-    /// With one letter wrong, missing or too many, or two of them exchanged (F-205).
+    /// One letter wrong, missing or surplus, or two adjacent ones swapped (F-205).
     Typo,
 }
 
-/// What is wrong with an element at the place where it begins.
+/// Reason why an element may not begin at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit<'a> {
-    /// It has occurred already and may not be repeated.
+    /// Has occurred already and may not repeat.
     Duplicate,
-    /// The named element, which has to come after it, has come before it.
+    /// Must precede the named element, which has occurred already.
     Late(&'a str),
 }
 
 impl Element {
-    /// An optional element of text at the top level, as often as you like.
+    /// Creates an optional, repeatable text element at the top level.
     #[must_use]
     pub fn new(name: impl Into<Name>) -> Element {
         Element {
@@ -158,17 +158,17 @@ impl Element {
         }
     }
 
-    /// The name it is read by.
+    /// Name of the dialect's element it is read as.
     #[must_use]
     pub fn role(&self) -> &str {
         self.role.as_ref().unwrap_or(&self.name)
     }
 
-    /// An element from its file form: its name, or an object of `name`, `role`, `body` (`text`, `markup`, `json`, `empty`) and
-    /// `aliases`.
+    /// Parses the file form of an element: its name, or an object of `name`, `role`, `body` (`text`,
+    /// `markup`, `json`, `empty`) and `aliases`.
     ///
     /// # Errors
-    /// Not of that form, or a name that no tag can have.
+    /// A value of another form, or a name that no tag can have.
     pub fn from_json(value: &Value) -> Result<Element> {
         const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
         let Value::Object(fields) = value else { return Ok(Element::new(name(Some(value), "a tag")?)) };
@@ -189,7 +189,7 @@ impl Element {
         Ok(element)
     }
 
-    /// Its file form.
+    /// File form of the element.
     fn to_json(&self) -> Value {
         let Element { name, aliases, body, role, .. } = self;
         if aliases.is_empty() && role.is_none() && *body == Body::Text {
@@ -209,22 +209,24 @@ impl Element {
     }
 }
 
-/// The words for bodies.
+/// Words for bodies in the file form.
 const BODIES: [(&str, Body); 4] =
     [("text", Body::Text), ("markup", Body::Markup), ("json", Body::Json), ("empty", Body::Empty)];
 
 impl Expected {
-    /// Those elements, with the usual policies.
+    /// Creates a structure of these elements, with the default policies.
     #[must_use]
     pub fn new(elements: Vec<Element>) -> Expected {
         Expected { elements, policies: Policies::default() }
     }
 
-    /// A structure of top-level elements from its file form: `mandatory` and `optional`, lists of names (or of objects, see
-    /// [`Element::from_json`]), and `dependency`, for a name the one or those that it must follow. A mandatory element occurs once.
+    /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
+    /// (or of objects, see [`Element::from_json`]), and `dependency`, which maps a name to the one or those
+    /// that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// Not of that form, a name twice or that is no tag name, a dependency of or on a name that is not listed, or a circle of them.
+    /// A value of another form, a duplicate or invalid name, a dependency of or on an unlisted name, or a
+    /// circle of them.
     pub fn from_json(value: &Value) -> Result<Expected> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
@@ -281,7 +283,7 @@ impl Expected {
         }
     }
 
-    /// The file form that [`Expected::from_json`] reads.
+    /// File form that [`Expected::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let of = |mandatory: bool| -> Vec<Value> {
@@ -296,7 +298,7 @@ impl Expected {
         serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
     }
 
-    /// Whether `name` must follow `first`, by way of others too.
+    /// Whether `name` must follow `first`, directly or through others.
     #[must_use]
     pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
@@ -311,13 +313,13 @@ impl Expected {
         reached.contains(&first)
     }
 
-    /// The element of exactly that name.
+    /// Element of exactly that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Element> {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names of the elements, such as for [`Names`](crate::lex::markup::Names).
+    /// All names and aliases of the elements, such as for [`Names`](crate::lex::markup::Names).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of = |element| {
             let Element { name, aliases, .. }: &Element = element;
@@ -326,7 +328,7 @@ impl Expected {
         self.elements.iter().flat_map(of).map(|name| &**name)
     }
 
-    /// The element that a tag name means: as it is, in other letter case, or by another of its names.
+    /// Element a tag name refers to: by its exact name, in another letter case, or by an alias.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Known<'_>> {
         let known = |written| move |element| Known { element, written };
@@ -338,7 +340,8 @@ impl Expected {
             .or_else(|| self.elements.iter().find(other).map(known(Written::Alias)))
     }
 
-    /// As [`Expected::find`], and mandatory elements with one letter wrong, if only one is meant (F-205).
+    /// Like [`Expected::find`], but also accepts one wrong letter in a mandatory element if only one matches
+    /// (F-205).
     #[must_use]
     pub fn find_near(&self, name: &str) -> Option<Known<'_>> {
         let near = |element: &&Element| {
@@ -352,19 +355,20 @@ impl Expected {
         })
     }
 
-    /// Checks an element that begins after the elements in `seen` of the same parent (names, in order of appearance).
+    /// Checks an element that begins after the elements `seen` of the same parent (names, in order of
+    /// appearance).
     #[must_use]
     pub fn misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<Misfit<'a>> {
         if !self.get(name)?.repeated && seen.contains(&name) {
             return Some(Misfit::Duplicate);
         }
-        // It is late when something that must follow it has begun already.
+        // Late: an element that must follow this one has begun already.
         let follows =
             |earlier: &&&str| self.get(earlier).is_some_and(|e| e.after.iter().any(|after| after == name));
         seen.iter().find(follows).map(|earlier| Misfit::Late(earlier))
     }
 
-    /// The mandatory elements at the top level that `seen` lacks.
+    /// Mandatory elements at the top level that `seen` lacks.
     pub fn missing<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a Element> {
         self.elements
             .iter()
@@ -372,20 +376,20 @@ impl Expected {
     }
 }
 
-/// The spelling of a name among those elements.
+/// Spelling of a name in the list of elements.
 fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
     let exact = elements.iter().find(|element| element.name == name);
     let found = exact.or_else(|| elements.iter().find(|element| is_same(&element.name, name)));
     found.map_or(name, |element| &element.name)
 }
 
-/// Whether two names of a structure mean one element: `think` and `thought` do (R-97).
+/// Whether two names mean the same element of a structure: `think` and `thought` do (R-97).
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let thought = |name: &str| matches!(name, "think" | "thought");
     one == other || thought(one) && thought(other)
 }
 
-/// A list, or what stands for a list of one.
+/// Items of a list; a single value counts as a list of one.
 fn list(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
@@ -394,12 +398,12 @@ fn list(value: Option<&Value>) -> &[Value] {
     }
 }
 
-/// Names of tags: a list of them, or one.
+/// Tag names: a list of them, or one.
 pub(crate) fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
     list(value).iter().map(|value| name(Some(value), key)).collect()
 }
 
-/// A name of a tag.
+/// A valid tag name.
 fn name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let wrong = || match value {
