@@ -65,7 +65,7 @@ pub enum Event<'a> {
     FinalEnd,
     /// `status`, a system event.
     Status {
-        /// Name of the present state.
+        /// Word for the state, such as `running`.
         state: Cow<'a, str>,
     },
     /// `heartbeat`, a system event.
