@@ -26,7 +26,7 @@ pub(super) struct Block {
 /// Most containers tracked; deeper ones are text.
 const DEPTH: usize = 32;
 
-/// The same as the type of `depth`.
+/// `DEPTH` in the type of `depth`.
 const DEEPEST: u8 = DEPTH as u8;
 
 /// Value for a quotation in `open`.

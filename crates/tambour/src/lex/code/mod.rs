@@ -31,7 +31,7 @@ pub enum Inside {
 /// Reason why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The open run with this index closed: the text since then is code.
+    /// The open run with this index closed: the text between is code.
     Closed(usize),
     /// The line ended: open runs are text.
     LineEnd,
