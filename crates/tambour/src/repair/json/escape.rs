@@ -62,7 +62,7 @@ impl Reader {
                 if kept {
                     self.add("\\", sink);
                 }
-                // Read as text from here on, except for the quote that ends the string.
+                // The escaped character is text.
                 self.add(&text[..length], sink);
                 c.at = at + length;
                 return Flow::Go;

@@ -227,7 +227,7 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<Found> {
 /// # Errors
 ///
 /// The report on the first fault. Nesting beyond `limits.depth`, more than `limits.value` bytes of text or
-/// `limits.items` values and keys, and numbers that no double can represent are faults too.
+/// `limits.items` values and keys, and numbers beyond the range of a double are faults too.
 pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
     match direct::read(text, limits) {
         Some((value, _)) => Ok(value),

@@ -18,8 +18,8 @@
 //!   value gets `null`, half an escape is dropped. [`End::closed_by_us`] records it (P-027).
 //! - An unquoted string in an object ends before a comma or line break that a key follows, in an array at
 //!   either.
-//! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers that no
-//!   double can represent, unless the reader keeps digits ([`Reader::exact`]).
+//! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
+//!   range of a double, unless the reader keeps digits ([`Reader::exact`]).
 
 mod bare;
 mod bare_key;

@@ -77,7 +77,7 @@ pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     Some(Read { number, text: None, odd: false, rounded })
 }
 
-/// Number of digits, and range of exponents, within which a double is exact.
+/// Number of digits, and range of exponents, within which a double keeps all digits.
 const KEPT: (usize, i64) = (15, 290);
 
 /// Most digits that a double is printed with.
