@@ -123,7 +123,7 @@ enum Reading {
 struct Held {
     raw: String,
     at: Place,
-    /// State of the trackers behind it, if it is code.
+    /// Trackers in their state after it, if it is code.
     code: Code,
     trust: Trust,
     /// Number of backtick runs open before it.

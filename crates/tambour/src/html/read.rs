@@ -48,7 +48,7 @@ impl Sanitizer {
         loop {
             match std::mem::replace(&mut self.reading, Reading::Text) {
                 Reading::Text => break,
-                // End tags of open elements follow it.
+                // Plain text only if no end tags of open elements follow it.
                 Reading::Tag { state: State::Sign(_), raw, .. } if self.open.is_empty() => {
                     self.text(&raw, out)
                 }
