@@ -215,7 +215,7 @@ fn landline(window: &Window<'_>) -> bool {
     if !(local.len() == 8 || (area == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // In one group or with a blank it must be an assigned number; a dash suffices otherwise.
+    // In one group or with a blank it must be an assigned number; with a dash any number counts.
     let exists = !local.starts_with('1');
     match window.lengths()[..] {
         [_] => area == 3 || exists,
