@@ -102,7 +102,7 @@ impl Answer {
         self.called = true;
     }
 
-    /// Held text, at the end of a message.
+    /// Takes the held text at the end of a message; drops it if the answer was `replaced`.
     pub(super) fn release(&mut self, replaced: bool) -> Vec<String> {
         let held = std::mem::take(&mut self.held);
         if replaced { Vec::new() } else { held }
@@ -128,7 +128,7 @@ impl Titles {
         self.held.take().into_iter().chain([title.to_owned()]).collect()
     }
 
-    /// Reads text of the phase; returns the title to be sent before it.
+    /// Title to be sent before the next text of the phase, if it is still held back.
     pub(super) fn text(&mut self) -> Option<String> {
         self.held.take()
     }
