@@ -21,7 +21,7 @@ pub(super) struct Lines {
 /// One line, without its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Bytes, truncated at the limit if `overlong`.
+    /// Bytes, truncated at the limit if the line is longer.
     pub(super) bytes: &'a [u8],
     pub(super) at: Extent,
     pub(super) overlong: bool,

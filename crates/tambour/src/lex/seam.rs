@@ -19,7 +19,7 @@ pub struct Seam {
     /// an attribute value.
     before: String,
     before_at: Place,
-    /// Bytes of `before` that are emitted already, since no tag is that long.
+    /// Bytes of those tags that are emitted already, since no tag is that long.
     sent: usize,
     limit: usize,
 }

@@ -26,10 +26,10 @@ pub(super) struct Block {
 /// Most containers tracked; deeper ones are text.
 const DEPTH: usize = 32;
 
-/// `DEPTH` in the type of `depth`.
+/// The same limit in the type of the depth.
 const DEEPEST: u8 = DEPTH as u8;
 
-/// Value for a quotation in `open`.
+/// Value that marks a quotation among the open containers.
 const QUOTE: u8 = 0;
 
 /// Columns of indentation that make a line indented code or a paragraph continuation.

@@ -2,8 +2,7 @@
 //!
 //! The reader passes over the text once. If a decision needs bytes that have not arrived, it holds the text
 //! back from that place on, at most [`HELD`] bytes, and decides again when more arrives. Brackets and
-//! punctuation are in `structure`, strings in `string` and `quote`, unquoted text in `word`, `bare_key` and
-//! `bare`, and text around values in `outside`.
+//! punctuation, strings, unquoted text, and the text around values have modules of their own.
 
 use crate::lex::json::Quote;
 use crate::limits::Limits;
@@ -38,7 +37,7 @@ pub struct Reader {
     pub(super) depth: usize,
     pub(super) hold: usize,
     pub(super) findings: usize,
-    /// Text that was pushed but not read, which starts at `base`.
+    /// Text that was pushed but not read.
     held: String,
     pub(super) base: Place,
     /// Offset in the current text and its place, as computed last.
