@@ -4,12 +4,13 @@ use crate::dialect::DIALECTS;
 use crate::finding::Rule;
 use crate::{contract, html, pipeline, policy, repair, state};
 
-/// A rule and the part of the product it belongs to.
+/// A rule with the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML, `state` for
-    /// operations on the state. Crates on top of this one add their own.
+    /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML,
+    /// `state` for operations on the state, `script` for dialogue scripts, `dialogue` for scripts and their
+    /// templates together, `ai_ask` and `ai_think` for the answers of those actions.
     pub owner: &'static str,
     /// The rule.
     pub rule: &'static Rule,

@@ -1,4 +1,4 @@
-//! Mistakes of the caller. Model output never yields an [`Error`]: it yields events and findings.
+//! Errors of the caller. Model output never yields an [`Error`]: it yields events and findings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ struct Inner {
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of mistake it is.
+/// Kind of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No such dialect, option or contract.
     Unknown,
-    /// A value outside what is allowed.
+    /// A value outside the allowed range or set.
     Invalid,
-    /// Text that is not of its form, such as JSON.
+    /// Text that cannot be parsed, such as invalid JSON.
     Malformed,
 }
 
-/// A place in a text of the caller's.
+/// A line and column in a text that the caller supplied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
@@ -38,18 +38,18 @@ pub struct Location {
     pub line: usize,
     /// Column in Unicode scalar values, from 1.
     pub column: usize,
-    /// The line, or the part of it around the column.
+    /// The line, or for a long line the part around the column.
     pub excerpt: String,
 }
 
 /// `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Characters of a long line that an excerpt shows before the column, and behind it.
+/// Characters of a long line that an excerpt shows on each side of the column.
 const AROUND: usize = 40;
 
 impl Location {
-    /// The place at a byte of `text`; behind the end it is the end.
+    /// Location of a byte offset in `text`; an offset past the end gives the end.
     #[must_use]
     pub fn at(text: &str, offset: usize) -> Location {
         let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
@@ -60,7 +60,7 @@ impl Location {
         Location { line: before.matches('\n').count() + 1, column: column + 1, excerpt }
     }
 
-    /// The place at a line and a column in characters, both from 1.
+    /// Location of a line and a column in characters, both from 1.
     #[must_use]
     pub fn of_characters(text: &str, line: usize, column: usize) -> Location {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -68,19 +68,19 @@ impl Location {
         Location::at(text, start + before)
     }
 
-    /// The place at a line and a column in bytes, both from 1, as parsers tell them.
+    /// Location of a line and a column in bytes, both from 1, as parsers report them.
     #[must_use]
     pub fn of_line(text: &str, line: usize, column: usize) -> Location {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         Location::at(text, start + column.saturating_sub(1))
     }
 
-    /// The place of a fault in JSON text. Its parser counts the columns of a line in bytes.
+    /// Location of a JSON syntax error. `serde_json` counts columns in bytes.
     #[must_use]
     pub fn of_json(text: &str, fault: &serde_json::Error) -> Location {
         match (fault.is_eof(), fault.column()) {
             (true, _) => Location::at(text, text.trim_end().len()),
-            // The fault is the line break before it.
+            // Column 0 means that the error is the line break before.
             (_, 0) => {
                 let start: usize = text.split_inclusive('\n').take(fault.line() - 1).map(str::len).sum();
                 Location::at(text, start.saturating_sub(1))
@@ -90,7 +90,7 @@ impl Location {
     }
 }
 
-/// The words of a fault in JSON, without the place in bytes that stands behind them.
+/// Message of a JSON error without its trailing "at line … column …", which counts bytes.
 #[must_use]
 pub fn json_fault(fault: &serde_json::Error) -> String {
     let words = fault.to_string();
@@ -103,7 +103,7 @@ impl Error {
         Error(Box::new(Inner { kind, code: None, message, place: None, cause: None }))
     }
 
-    /// A name that does not exist; `known` lists what does, the closest first.
+    /// An unknown name; the message lists the `known` ones, the closest first.
     #[doc(hidden)]
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
         let message = format!("unknown {what} `{name}`; known: {}", listed(name, known));
@@ -116,7 +116,7 @@ impl Error {
         Error::new(ErrorKind::Invalid, message.into())
     }
 
-    /// Text that should be JSON and is not.
+    /// Text that should be JSON but is not.
     #[doc(hidden)]
     pub fn json(what: &str, text: &str, cause: serde_json::Error) -> Error {
         let place = Location::of_line(text, cause.line(), cause.column());
@@ -126,7 +126,7 @@ impl Error {
         error
     }
 
-    /// Gives it a public code.
+    /// Attaches a public code.
     #[must_use]
     #[doc(hidden)]
     pub fn coded(mut self, code: &'static str) -> Error {
@@ -134,13 +134,13 @@ impl Error {
         self
     }
 
-    /// Its public code, if it has one, such as `template_not_found`.
+    /// Public code such as `template_not_found`, if there is one.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         self.0.code
     }
 
-    /// Text that is not of its form, with the place if it is known.
+    /// Text that cannot be parsed, with the location of the fault if it is known.
     #[doc(hidden)]
     pub fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
         let mut error = Error::new(ErrorKind::Malformed, message.into());
@@ -148,13 +148,13 @@ impl Error {
         error
     }
 
-    /// What kind of mistake it is.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Where it is, in the text that was given.
+    /// Location of the fault in the caller's text.
     #[must_use]
     pub fn place(&self) -> Option<&Location> {
         self.0.place.as_ref()

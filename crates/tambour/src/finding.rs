@@ -1,4 +1,4 @@
-//! Findings: what is broken or was repaired in a reply, and the rules they name.
+//! Findings: faults and repairs of a reply, and the rules they name.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::span::{Place, Span};
 
-/// What somebody wrote, short enough for a message: at most so many characters of it.
+/// Shortens `text` to at most `most` characters, with an ellipsis, for use in a message.
 #[must_use]
 pub fn clip(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
@@ -15,7 +15,7 @@ pub fn clip(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -27,7 +27,7 @@ pub enum Severity {
     Error,
 }
 
-/// What a rule demands.
+/// Force of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -39,13 +39,13 @@ pub enum Level {
     Info,
 }
 
-/// How a reply is judged.
+/// Strictness with which a reply is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Every broken *must* rule is an error (CI).
+    /// Every broken *must* rule is an error; meant for CI.
     Strict,
-    /// Repaired faults are warnings (streams).
+    /// Repaired faults are warnings; meant for streams.
     #[default]
     Lenient,
 }
@@ -57,17 +57,17 @@ pub struct Rule {
     pub code: &'static str,
     /// Rows of the specification, such as `T-032`; the first is the main one.
     pub rows: &'static [&'static str],
-    /// What the rule demands.
+    /// Force of the rule.
     pub level: Level,
     /// The rule in one sentence.
     pub title: &'static str,
-    /// What the examples are read with where the defaults do not show it, each as `name=value`: an option by its public
-    /// name; `finish`, `reasoning` or `tools` as in fixtures; `dialect`; `encoding=latin1`, where each character is a
-    /// byte.
+    /// Settings the examples need where the defaults do not show the rule, each as `name=value`: an option by
+    /// its public name; `finish`, `reasoning` or `tools` as in fixtures; `dialect`; `encoding=latin1`, where
+    /// each character is one byte.
     pub with: &'static [&'static str],
     /// A complete reply (or stream of events, or list of queries, or JSON text) that breaks it.
     pub broken: &'static str,
-    /// One that does not, and no other rule either.
+    /// A counterpart of `broken` that breaks neither this rule nor any other.
     pub correct: &'static str,
 }
 
@@ -79,7 +79,7 @@ pub struct Finding {
     pub rule: Cow<'static, str>,
     /// Stable code, such as `phase_id_not_increasing`.
     pub code: Cow<'static, str>,
-    /// How bad it is under the profile in use.
+    /// Severity under the profile in use.
     pub severity: Severity,
     /// Byte offsets into the raw reply.
     pub span: Span,
@@ -87,50 +87,50 @@ pub struct Finding {
     pub line: u32,
     /// Column of `span.start` in Unicode scalar values, from 1.
     pub column: u32,
-    /// What is wrong, in lower case.
+    /// Description of the fault, in lower case.
     pub message: String,
-    /// What was done about it; `null` when nothing was.
+    /// Description of the repair; `null` if nothing was repaired.
     pub repair: Option<String>,
 }
 
-/// Reason why a value may not be the one that was meant: nothing that acts is made of it.
+/// Reason why a value may not be the one that was meant; such a value never acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Doubt {
     /// A repair chose one of several readings.
     Guess,
-    /// A number that a double does not hold exactly.
+    /// A number that a double cannot represent exactly.
     Range,
     /// Two values under one key.
     DuplicateKey,
 }
 
-/// A finding before a profile gave it a severity: what dialects and readers report.
+/// A finding without a severity, as dialects and readers report it; a profile judges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Entry of a rule table.
     pub rule: &'static Rule,
     /// The row of that entry that was broken; one of `rule.rows`.
     pub row: &'static str,
-    /// Where it starts.
+    /// Place of its first byte.
     pub place: Place,
     /// Byte offset after its end.
     pub end: usize,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What was done about it.
+    /// Description of the repair.
     pub repair: Option<String>,
-    /// What it makes doubtful, of a fault in JSON.
+    /// Doubt that a JSON fault casts on its value.
     pub doubt: Option<Doubt>,
 }
 
 impl Report {
-    /// A report on the first row of `rule`, without repair.
+    /// Report on the first row of `rule`, without a repair.
     pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> Report {
         Report { rule, row: rule.rows[0], place, end, message: message.into(), repair: None, doubt: None }
     }
 
-    /// Names another row of the same rule.
+    /// Sets another row of the same rule.
     #[must_use]
     pub fn row(mut self, row: &'static str) -> Report {
         debug_assert!(self.rule.rows.contains(&row), "{row} is not a row of {}", self.rule.code);
@@ -138,21 +138,21 @@ impl Report {
         self
     }
 
-    /// Says what was done about it.
+    /// Sets the description of the repair.
     #[must_use]
     pub fn repaired(mut self, repair: impl Into<String>) -> Report {
         self.repair = Some(repair.into());
         self
     }
 
-    /// Says why the value it is about may not be the one that was meant.
+    /// Marks the value it is about as doubtful.
     #[must_use]
     pub fn doubtful(mut self, doubt: Doubt) -> Report {
         self.doubt = Some(doubt);
         self
     }
 
-    /// The finding under `profile`.
+    /// Finding with the severity that `profile` gives it.
     #[must_use]
     pub fn judge(self, profile: Profile) -> Finding {
         let severity = match (self.rule.level, profile) {

@@ -1,8 +1,9 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 //!
-//! A reply goes in as it arrives, cut anywhere; events come out while the model is still writing, in one grammar whatever the
-//! model wrote. What is broken is mended and told as a [`Finding`]; what would act waits for its complete, valid whole. Text
-//! leaves as soon as it is known what it is: here, where tags are missing, at the end of the answer.
+//! A reply goes in as it arrives, cut into chunks anywhere; events come out while the model is still writing,
+//! in one grammar whatever dialect the model wrote. Faults are repaired and reported as a [`Finding`];
+//! anything that acts (tool calls, state operations) waits until it is complete and valid. Text is emitted as
+//! soon as its role is known: in the example, whose tags are missing, at the end of the answer.
 //!
 //! ```
 //! use tambour::{End, Event, Options, Pipeline};
@@ -28,16 +29,20 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! * **Dialects**, [`dialect::DIALECTS`]: how a reply is written. `thinkingml` (XML), `jsonseq` (JSON Lines of events), `aiplan`
-//!   (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round), `filament` (tags with JSON, operations on a state),
-//!   `toolcall` (text with the tool calls of model families), `json_value` (a value by its schema), `plain`, and `auto`, which finds out.
-//! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`, `thinking_end`,
-//!   `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; beside them [`event::Extension`], with
-//!   [`Pipeline::with_extensions`].
-//! * **Sinks**, [`Sink`]: a closure hears of events; [`event::Collected`] keeps findings too, and [`Pipeline::with_findings`] makes events of them.
-//! * **Options**, [`settings::all`]: all by their public names, with defaults and units.
-//! * [`Pipeline`] reads one reply; [`pipeline::Outcome`] is what it came to. [`verdict::Contract`] holds a reply against its rules,
-//!   [`encode`] writes events as JSON Lines or SSE, [`contract::Checker`] checks a stream of events.
+//! * **Dialects**, [`dialect::DIALECTS`]: the formats of replies. `thinkingml` (XML), `jsonseq` (JSON Lines
+//!   of events), `aiplan` (a JSON plan with tool calls), `ai_say` (the JSON answer of a dialogue round),
+//!   `filament` (tags with JSON, operations on a state), `toolcall` (text with the tool calls of model
+//!   families), `json_value` (a value checked against its schema), `plain`, and `auto`, which detects one of
+//!   them.
+//! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`,
+//!   `thinking_end`, `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; with
+//!   [`Pipeline::with_extensions`] also [`event::Extension`].
+//! * **Sinks**, [`Sink`]: a closure receives events; [`event::Collected`] stores findings too, and
+//!   [`Pipeline::with_findings`] sends findings as events.
+//! * **Options**, [`settings::all`]: every option by its public name, with default and unit.
+//! * [`Pipeline`] reads one reply; [`pipeline::Outcome`] is its result. [`verdict::Contract`] checks a reply
+//!   against its rules, [`encode`] writes events as JSON Lines or SSE, [`contract::Checker`] checks a stream
+//!   of events.
 
 pub mod catalogue;
 pub mod contract;
@@ -62,7 +67,7 @@ pub mod tool;
 pub mod verdict;
 pub mod yaml;
 
-// Parts that users do not call; open for the project's own tests and server, and may change at any time.
+// Internals: public only for this project's own tests and server; they may change at any time.
 #[doc(hidden)]
 pub mod lex;
 #[doc(hidden)]

@@ -1,9 +1,9 @@
-//! Every limit on hostile input, in one place.
+//! Limits on hostile input, all in one place.
 
 use serde::{Deserialize, Serialize};
 
-/// Size, depth and count limits. What exceeds a depth, hold or count limit is text and gets the finding
-/// `limit_exceeded`; a reply over `input` is closed and ends with `error`.
+/// Size, depth and count limits. Input beyond a depth, hold or count limit is treated as text, with the
+/// finding `limit_exceeded`; a reply beyond `input` is closed and ends with `error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -13,25 +13,25 @@ pub struct Limits {
     /// Nesting depth of JSON values and of markup elements.
     pub depth: usize,
     /// Bytes that may be held back in the cases that need it (J-016, R-06, R-22, X-013), and of one title,
-    /// summary or queries block, which are delivered whole.
+    /// summary or queries block, which are delivered as a whole.
     pub hold: usize,
-    /// Bytes of text in one JSON object that is kept whole because it may act (a plan, the answer of a round); a larger
-    /// one does not act. It also bounds an answer of a plan that waits for the mode, and values that are found in a
-    /// text.
+    /// Bytes of text in one JSON object that is buffered because it may act (a plan, the answer of a round);
+    /// a larger one does not act. Also bounds the answer of a plan that waits for the mode, and values
+    /// searched for in a text.
     pub value: usize,
     /// Values and keys of such an object.
     pub items: usize,
     /// Bytes of one tag, from `<` to `>`.
     pub tag: usize,
-    /// Bytes held from a tag in an open code span on, until the span closes on its line (T-029).
+    /// Bytes held back from a tag in an open code span until the span closes on its line (T-029).
     pub line: usize,
     /// Phases of one reply.
     pub phases: usize,
-    /// Findings reported for one reply; later ones are counted and the last one says so.
+    /// Findings listed for one reply; further ones are only counted, and the last entry reports the count.
     pub findings: usize,
     /// Bytes of one text delta; a longer one is split (J-039).
     pub delta: usize,
-    /// Non-blank bytes after which the form of a reply is decided.
+    /// Non-blank bytes after which the dialect of a reply is decided.
     pub detect: usize,
 }
 
@@ -54,26 +54,26 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Most bytes of text held back after any byte: an unfinished tag and another one before it, which may go on
-    /// behind a tag that is taken out; with a line that has a tag in an open code span, or the 1,024 bytes that may come
-    /// before the title of a phase; and the start of a marker or character. What `hold` bounds comes on top, in the cases
-    /// that need it, and what `value` bounds: an answer of a plan that comes before its mode, or in a list or under a key
-    ///
+    /// Most bytes of text held back after any byte: an unfinished tag and another one before it,
+    /// which may continue after a removed tag; a line that has a tag in an open code span, or the 1,024 bytes
+    /// that may precede the title of a phase; and the start of a marker or character. Text bounded by `hold`
+    /// comes on top, in the cases that need it, and text bounded by `value`: an answer of a plan that comes
+    /// before its mode, or in a list or under a key.
     #[must_use]
     pub fn held(&self) -> usize {
         2 * self.tag + self.line.max(1 << 10) + 64
     }
 }
 
-/// Limits of the state of a conversation and of the operations on it. An operation that goes beyond one is refused with the
-/// reason `limit_exceeded`; a state that is larger already may shrink.
+/// Limits of the state of a conversation and of the operations on it. An operation that exceeds one is
+/// refused with the reason `limit_exceeded`; a state that is already larger may shrink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StateLimits {
     /// Operations of one block.
     pub operations: usize,
-    /// Bytes of a path.
+    /// Bytes of one path.
     pub path: usize,
     /// Steps of a path, and levels of the state below its root.
     pub depth: usize,
@@ -101,19 +101,19 @@ impl Default for StateLimits {
     }
 }
 
-/// Limits of files that are imported: cards, lorebooks, presets. A file beyond one is refused.
+/// Limits of imported files: cards, lorebooks, presets. A file beyond one is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportLimits {
     /// Bytes of the file.
     pub file: usize,
-    /// Bytes of the JSON in it, in a chunk of a picture or an archive too.
+    /// Bytes of its JSON, including JSON in a chunk of a picture or in an archive.
     pub text: usize,
     /// Chunks of a picture.
     pub chunks: usize,
     /// Files in an archive.
     pub files: usize,
-    /// Bytes that all files of an archive have when they are unpacked.
+    /// Bytes of all files of an archive after unpacking.
     pub unpacked: u64,
     /// Nesting depth of the JSON.
     pub depth: usize,
@@ -121,11 +121,11 @@ pub struct ImportLimits {
     pub values: usize,
     /// Bytes of memory that the values of the JSON take.
     pub memory: usize,
-    /// Bytes of what the regular expressions of a book are compiled to, also where it is too large in the end.
+    /// Bytes of the compiled regular expressions of a book, counting those rejected as too large.
     pub patterns: usize,
     /// Entries of a book.
     pub entries: usize,
-    /// Warnings; later ones are counted.
+    /// Warnings listed; further ones are counted.
     pub warnings: usize,
 }
 

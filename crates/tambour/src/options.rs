@@ -1,5 +1,5 @@
-//! Options for reading a reply. Options of a dialect are a separate type in its folder; [`Options::set`] sets
-//! any option by its public name.
+//! Options of reading a reply. Each dialect has its own options type in its folder; [`Options::set`] sets any
+//! of them by public name.
 
 pub(crate) mod own;
 mod setting;
@@ -16,33 +16,33 @@ pub use crate::texts::{Language, Texts};
 pub use own::Section;
 pub use setting::{Set, Setting};
 
-/// Options for reading and judging a reply. The defaults suit a streamed reply.
+/// Options for reading and judging a reply. `Options::default()` suits a stream.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Profile by which findings are judged.
+    /// Profile under which findings are judged.
     pub profile: Profile,
     /// Stops reporting after the first finding.
     pub first_only: bool,
-    /// Treatment of queries with sensitive data.
+    /// Handling of a query with sensitive data.
     pub sensitive: Sensitive,
-    /// Part of an attempt that is held back so that the model can be re-asked.
+    /// Part of an attempt that is held back so that the model can still be re-asked.
     pub hold: Hold,
     /// Accepts a stream without thinking.
     pub allow_missing_thinking: bool,
-    /// Tools that a reply may call; `None` uses those of the dialect.
+    /// Tools that a reply may call; `None`: those its dialect brings.
     pub tools: Option<Tools>,
-    /// Caller of the tools; a tool may be limited to certain callers (P-033).
+    /// Name of the caller of tools; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
-    /// True if the caller runs tool calls and continues with their results.
+    /// Whether the application runs the calls and continues with their results.
     pub tool_loop: bool,
-    /// State to which operations of the reply are applied; without it they are only reported.
+    /// State that operations of the reply are applied to; without one they are only reported as events.
     pub state: Option<Attached>,
-    /// Round that the reply answers; if given, the end of the reply includes the exit decision (S-060).
+    /// Round that is being answered; if set, the end of the reply brings the exit decision (S-060).
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
-    /// Also treats the examples of our own instructions as shown.
+    /// Whether the instructions were the built-in ones, so that their examples count too.
     pub own_examples: bool,
     /// Fallback texts.
     pub texts: Texts,
@@ -53,7 +53,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the options of one dialect.
+    /// Options of one dialect.
     #[must_use]
     pub fn of<T: Section>(&self) -> T {
         self.own.get().cloned().unwrap_or_default()
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Treatment of a query with sensitive data.
+/// Handling of a query with sensitive data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sensitive {
@@ -78,22 +78,22 @@ pub enum Sensitive {
     Generalise,
 }
 
-/// Part of an attempt that is held back so that the model can be re-asked.
+/// Part of an attempt that is held back so that the model can still be re-asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hold {
-    /// Nothing.
+    /// Nothing is held back.
     #[default]
     None,
-    /// Everything before the answer.
+    /// Everything until the answer begins.
     UntilFinal,
-    /// The whole attempt.
+    /// Everything until the end.
     All,
 }
 
-/// Value of the option `examples` that stands for the examples of our own instructions.
+/// Word for the built-in examples in the option `examples`.
 const OWN: &str = "own";
 
-/// Settings that all dialects share.
+/// Settings shared by all dialects.
 pub(crate) const COMMON: &[Setting] = &[
     Setting {
         name: "profile",
@@ -216,7 +216,7 @@ pub(crate) const COMMON: &[Setting] = &[
     },
 ];
 
-/// Sets the list of examples, or adds one example.
+/// Replaces the examples by a list, or appends one.
 fn examples(options: &mut Options, value: &Value) {
     match value {
         Value::Array(list) => {

@@ -1,4 +1,4 @@
-//! From a reply to events: `push` bytes, then `finish`.
+//! Turns a reply into events: `push` bytes, then `finish`.
 //!
 //! ```
 //! use tambour::{End, Options, Pipeline, event::Collected};
@@ -37,28 +37,28 @@ pub use outcome::Outcome;
 use rewrite::Rewrite;
 use stages::{Stages, ToSink};
 
-/// How the input ended (X-014).
+/// End of the input (X-014).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The model gave a reason, or the user cancelled.
+    /// The model gave a finish reason, or the user cancelled.
     Finished(FinishReason),
-    /// The model gave a reason, but a part of what it said was lost on the way: the reply ended like that, and is not whole.
+    /// The model gave a finish reason, but part of the reply was lost in transit.
     Incomplete(FinishReason),
-    /// The stream ended cleanly without a reason: the reply counts as cut.
+    /// The stream ended cleanly without a finish reason: the reply counts as truncated.
     Unknown,
-    /// The connection broke, or an error came in the stream.
+    /// The connection broke, or the stream reported an error.
     Failed(Failure),
 }
 
 impl End {
-    /// The model was done.
+    /// The model finished normally.
     #[must_use]
     pub fn stop() -> End {
         End::Finished(FinishReason::Stop)
     }
 
-    /// Whether the reply is not known to be whole.
+    /// Whether the reply may be incomplete.
     #[must_use]
     pub fn cut(&self) -> bool {
         !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
@@ -68,22 +68,22 @@ impl End {
 /// Reads one reply. See the [module](self) for an example.
 pub struct Pipeline {
     utf8: Utf8,
-    /// Name of the dialect that was asked for.
+    /// Name of the requested dialect, which may be `auto`.
     asked: &'static str,
     options: Arc<Options>,
     dialect: Box<dyn Dialect>,
     stages: Stages,
     beside: Beside,
-    /// `limits.input`, and how many bytes of it may still come.
+    /// `limits.input`, and the bytes of it that are still left.
     limit: usize,
     room: usize,
     ended: bool,
-    /// Token counts for `completed`, as the upstream gave them.
+    /// Token counts for `completed`, as the upstream reported them.
     usage: Value,
 }
 
 impl Pipeline {
-    /// A reader of the dialect called `dialect`.
+    /// Creates a reader of the dialect called `dialect`.
     ///
     /// # Errors
     /// No dialect has that name.
@@ -118,12 +118,12 @@ impl Pipeline {
         self
     }
 
-    /// Token counts for `completed.usage`; `null` when not given.
+    /// Sets the token counts for `completed.usage`; `null` by default.
     pub fn set_usage(&mut self, usage: Value) {
         self.usage = usage;
     }
 
-    /// Reads the next bytes of the reply, cut anywhere.
+    /// Reads the next bytes of the reply; chunks may be cut anywhere.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
         if self.ended {
@@ -132,7 +132,7 @@ impl Pipeline {
         if chunk.len() > self.room {
             let chunk = &chunk[..self.room];
             self.read(chunk, sink);
-            // The limit may cut a character in two.
+            // The limit may split a character.
             self.utf8.forget();
             self.over_limit(sink);
             return;
@@ -141,7 +141,7 @@ impl Pipeline {
         self.read(chunk, sink);
     }
 
-    /// Reads the next text of the reply, cut anywhere between characters.
+    /// Reads the next text of the reply; chunks may be cut anywhere between characters.
     #[inline]
     pub fn push_str(&mut self, chunk: &str, sink: &mut dyn Sink) {
         if self.ended || self.utf8.held() > 0 || chunk.len() > self.room {
@@ -158,15 +158,16 @@ impl Pipeline {
         utf8.push(chunk, &mut |text, bad| decoded(dialect.as_mut(), stages, sink, text, bad));
     }
 
-    /// Reports reasoning that came in a field of its own, beside the reply (X-012).
+    /// Reads reasoning that the upstream sent in a field of its own, apart from the reply (X-012).
     pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
         if !self.ended {
             self.dialect.reasoning(text, &mut ToSink { stages: &mut self.stages, sink });
         }
     }
 
-    /// Takes a call that came beside the reply, with its arguments as JSON text, when both are there whole. At the end of the
-    /// reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], and a `notice` if not.
+    /// Accepts a complete call that the upstream sent apart from the reply, with its arguments as JSON text.
+    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], otherwise a
+    /// `notice`.
     pub fn call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
         if self.ended {
             return;
@@ -180,8 +181,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with calls leaves
-    /// the stream open: [`Pipeline::calls`] are to be run, and a [`Pipeline::next_reply`] reads the next reply.
+    /// Ends the reply; further calls do nothing. In a tool loop ([`Options::tool_loop`]) a reply with calls
+    /// leaves the stream open: run [`Pipeline::calls`], then read on with [`Pipeline::next_reply`].
     pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.ended, true) {
             return;
@@ -205,14 +206,14 @@ impl Pipeline {
                 }
             }
         }
-        // What was cut or has failed acts no more (R-68).
+        // A truncated or failed reply no longer acts (R-68).
         stages.waiting = stages.looping && !cut && !stages.outcome.calls.is_empty();
         if !stages.waiting {
             self.close(end, sink);
         }
     }
 
-    /// The events that end a stream.
+    /// Sends the events that end a stream.
     fn close(&mut self, end: &End, sink: &mut dyn Sink) {
         let stages = &mut self.stages;
         stages.reporter.finish(sink, stages.findings);
@@ -230,7 +231,8 @@ impl Pipeline {
         let truncated = end.cut();
         let replaced = stages.sequencer.finish(&mut |event| sink.event(event));
         let missing = if truncated { "truncated" } else { "answer_missing" };
-        // A reason without a replaced answer says why text that stayed is not what was asked for.
+        // A reason without a replaced answer explains why the text that was emitted is not in the requested
+        // format.
         let (fallback_reason, unused_reason) =
             if replaced { (stages.unused.or(Some(missing)), None) } else { (None, stages.unused) };
         let finish_reason = match end {
@@ -257,38 +259,39 @@ impl Pipeline {
         stages.send(completed, sink);
     }
 
-    /// The calls that a reply of a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
+    /// Calls whose results a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
     #[must_use]
     pub fn calls(&self) -> &[ToolCall] {
         if self.stages.waiting { &self.stages.outcome.calls } else { &[] }
     }
 
-    /// What the reply came to, so far.
+    /// Result of the reply so far.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         &self.stages.outcome
     }
 
-    /// The state after the operations so far, where one is attached ([`Options::state`]).
+    /// State after the operations so far, if one is attached ([`Options::state`]).
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.stages.policy.state()
     }
 
-    /// Ends a stream that [`Pipeline::finish`] left open for its calls and that no further reply goes on with: they were
-    /// cancelled, or must not run. Otherwise it does nothing.
+    /// Ends a stream that [`Pipeline::finish`] left open for its calls when no further reply will follow,
+    /// because they were cancelled or must not run. Otherwise does nothing.
     pub fn abandon(&mut self, end: &End, sink: &mut dyn Sink) {
         if std::mem::take(&mut self.stages.waiting) {
             self.close(end, sink);
         }
     }
 
-    /// Sends what comes from elsewhere, such as the result of a tool. It cannot break the grammar (X-001).
+    /// Sends an extension event of another origin, such as the result of a tool. It cannot break the grammar
+    /// (X-001).
     pub fn insert(&mut self, extension: impl Into<Extension>, sink: &mut dyn Sink) {
         self.stages.extension(extension.into(), sink);
     }
 
-    /// A reader of the next reply of a tool loop, which goes on with the same stream (X-004).
+    /// Creates a reader of the next reply of a tool loop, which continues the same stream (X-004).
     ///
     /// # Errors
     /// No dialect has that name.
@@ -307,35 +310,36 @@ impl Pipeline {
         self.finish(&End::Failed(failure), sink);
     }
 
-    /// Bytes of text that have arrived and not been sent, without what is delivered whole (X-007).
+    /// Bytes of received text that are held back, without parts that are delivered as a whole (X-007).
     #[must_use]
     pub fn held(&self) -> usize {
         self.utf8.held() + self.dialect.held() + self.stages.sequencer.held()
     }
 
-    /// The reply as it should have been written, after [`Pipeline::finish`]: from its `events`, extension events among them, and
-    /// what the dialect keeps beside them. It never acts where the reply did not, passes the strict check, and is written the
-    /// same when it is read again. `None` when replies in the dialect cannot be written.
+    /// Rewrites the reply in its canonical form, after [`Pipeline::finish`], from its `events`, extension
+    /// events included, and what the dialect has recorded. The result never acts where the reply did not,
+    /// passes the strict check, and is written the same when it is read again. `None` if the dialect cannot
+    /// be written.
     #[must_use]
     pub fn written(&self, events: &[Event<'_>]) -> Option<String> {
         let write = |events: &[Event<'_>]| self.written_once(events);
         Rewrite::new([self.asked, self.dialect.name()], &self.options, &write).reply(events)
     }
 
-    /// The same as the dialect writes it.
+    /// Text of the events as the dialect writes it, unchecked.
     fn written_once(&self, events: &[Event<'_>]) -> Option<String> {
         let entry = || dialect::entry(self.dialect.name()).ok()?.write;
         self.dialect.write(events).or_else(|| Some(entry()?(events)))
     }
 
-    /// The dialect the reply is read as; `auto` until it has decided.
+    /// Dialect the reply is read as; `auto` until it is decided.
     #[must_use]
     pub fn dialect(&self) -> &'static str {
         self.dialect.name()
     }
 }
 
-/// A piece of decoded text on its way to the dialect.
+/// Passes a piece of decoded text to the dialect; `bad` is the length of the invalid bytes it replaces.
 #[inline]
 fn decoded(
     dialect: &mut dyn Dialect,

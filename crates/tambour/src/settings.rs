@@ -1,4 +1,4 @@
-//! All options by public name, common ones and those of each dialect.
+//! Registry of all options by public name: the common ones and those of each dialect.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::dialect::DIALECTS;
 use crate::error::{Error, Result};
 use crate::options::{COMMON, Options, Setting};
 
-/// Iterates over all options, each with the dialect it belongs to; `None` for common ones.
+/// All options, each with the dialect it belongs to; `None` for common ones.
 ///
 /// ```
 /// let setting = tambour::settings::all().find(|(_, setting)| setting.name == "plain.reasoning");
@@ -20,10 +20,10 @@ pub fn all() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {
 }
 
 impl Options {
-    /// Sets one option by its public name. A text value is parsed as on the command line.
+    /// Sets one option by its public name. A string value is parsed as on the command line.
     ///
     /// # Errors
-    /// The name is unknown, or the option does not accept the value.
+    /// An unknown name, or a value the option does not accept.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
         let found = all().find(|(_, setting)| setting.name == name);
         let Some((_, setting)) = found else {

@@ -1,7 +1,7 @@
 //! Places in the raw reply: byte offsets, lines and columns.
 //!
-//! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its line without the
-//! reply being kept.
+//! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its
+//! line without the whole reply being buffered.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// One place in the raw reply.
+/// A position in the raw reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Byte offset, from 0.
@@ -26,10 +26,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The first place of a reply.
+    /// Start of a reply.
     pub const START: Place = Place { offset: 0, line: 1, column: 1 };
 
-    /// Moves the place past `text`. Linear in `text`.
+    /// Moves the place past `text`; linear in `text`.
     #[inline]
     pub fn advance(&mut self, text: &str) {
         let bytes = text.as_bytes();
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// The place before `text`, which ends here; `None` if it holds line breaks.
+    /// Place of the start of `text`, which ends at this place; `None` if it contains line breaks.
     #[must_use]
     pub(crate) fn before(self, text: &str) -> Option<Place> {
         let column = self.column.checked_sub(u32::try_from(text.chars().count()).ok()?)?;
@@ -63,14 +63,14 @@ impl Place {
         (!text.contains('\n') && column > 0).then_some(Place { offset, column, ..self })
     }
 
-    /// A place in a text that itself stands at `base`.
+    /// Translates a place within a text into one of the reply, where the text starts at `base`.
     #[must_use]
     pub(crate) fn within(self, base: Place) -> Place {
         let column = if self.line == 1 { base.column + self.column - 1 } else { self.column };
         Place { offset: base.offset + self.offset, line: base.line + self.line - 1, column }
     }
 
-    /// The place after `text`.
+    /// Place after `text`, which starts at this place.
     #[must_use]
     pub fn after(mut self, text: &str) -> Place {
         self.advance(text);
@@ -84,15 +84,15 @@ impl Default for Place {
     }
 }
 
-/// A place that is counted when it is asked for, many pieces of text at once.
+/// A place that is counted lazily, many small texts at once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counter {
     place: Place,
-    /// What came since, less than [`UNCOUNTED`] bytes of it.
+    /// Text that is not counted yet, less than [`UNCOUNTED`] bytes.
     since: String,
 }
 
-/// Bytes that are counted even if nobody asks.
+/// Pending bytes from which on they are counted at once.
 const UNCOUNTED: usize = 512;
 
 impl Counter {
@@ -110,7 +110,7 @@ impl Counter {
         self.place.advance(text);
     }
 
-    /// The same, where a bit for each line feed of `text` is known, and whether it is ASCII.
+    /// Moves the place past `text`, given a bit for each of its line feeds and whether it is ASCII.
     #[inline]
     pub(crate) fn add_with(&mut self, text: &str, mut lines: u64, ascii: bool) {
         if !self.since.is_empty() {
@@ -129,20 +129,20 @@ impl Counter {
         place.column += if ascii { (text.len() - line) as u32 } else { scalars(&text.as_bytes()[line..]) };
     }
 
-    /// Counts what came.
+    /// Counts the pending text and returns the place.
     pub(crate) fn settle(&mut self) -> Place {
         self.place.advance(&self.since);
         self.since.clear();
         self.place
     }
 
-    /// The place.
+    /// Current place, without counting the pending text into it.
     pub(crate) fn get(&self) -> Place {
         self.place.after(&self.since)
     }
 }
 
-/// Where a token starts, for those who ask.
+/// Start of a token, computed only on request.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct At<'a>(Known<'a>);
@@ -158,7 +158,7 @@ impl<'a> At<'a> {
         At(Known::Counter(counter))
     }
 
-    /// The place.
+    /// Computes the place.
     #[must_use]
     pub fn get(self) -> Place {
         match self.0 {
@@ -176,7 +176,7 @@ impl From<Place> for At<'_> {
 
 #[inline]
 fn line_feeds(bytes: &[u8]) -> u32 {
-    // A search is worth its start from some length on.
+    // Below this length a plain loop beats the start-up cost of a search.
     match bytes.len() {
         0..64 => bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum(),
         _ => memchr::memchr_iter(b'\n', bytes).count() as u32,
@@ -189,7 +189,8 @@ fn scalars(bytes: &[u8]) -> u32 {
     if bytes.is_ascii() {
         return bytes.len() as u32;
     }
-    // A continuation byte is 0b10xxxxxx. Eight at a time: the lowest bit of each byte says whether it is one.
+    // A continuation byte is 0b10xxxxxx. Eight at a time: the lowest bit of each byte is set for a
+    // continuation byte.
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();
     let mut continued = 0;

@@ -1,6 +1,6 @@
 //! Expected structure of a reply in markup (F-200): its elements, their content, nesting, number and order,
-//! and the treatment of deviations. The structure is data: a dialect, or a user's own tag contract, is one
-//! value of this type.
+//! and the policies for deviations. It is plain data: a dialect, or a user's own tag contract, is one value
+//! of this type.
 //!
 //! ```
 //! use serde_json::json;
@@ -25,13 +25,13 @@ use crate::lex::markup::is_name;
 /// Name of an element.
 pub type Name = Cow<'static, str>;
 
-/// Elements of a reply, and the treatment of deviations.
+/// Elements of a reply, and the policies for deviations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expected {
-    /// All elements; those with the same parent in their expected order.
+    /// All elements; siblings in the order in which they should come.
     pub elements: Vec<Element>,
-    /// Treatment of deviations.
+    /// Policies for deviations.
     pub policies: Policies,
 }
 
@@ -40,11 +40,11 @@ pub struct Expected {
 pub struct Element {
     /// Tag name.
     pub name: Name,
-    /// Other names of the element, in any letter case.
+    /// Alternative names, matched in any letter case.
     pub aliases: Vec<Name>,
-    /// Allowed parents; empty for the top level.
+    /// Allowed parent elements; empty at the top level.
     pub within: Vec<Name>,
-    /// Content.
+    /// Content it holds.
     pub body: Body,
     /// True if the element must occur (in each parent).
     pub mandatory: bool,
@@ -52,14 +52,14 @@ pub struct Element {
     pub repeated: bool,
     /// Elements of the same parent that must precede it if they occur.
     pub after: Vec<Name>,
-    /// Element of the dialect that it is read as, such as `content`; `None` means the one with its own name.
+    /// Element of the dialect it is read as, such as `content`; `None`: that of its own name.
     pub role: Option<Name>,
 }
 
 /// Content of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Body {
-    /// Text; tags inside it are text too.
+    /// Text; tags in it are literal.
     #[default]
     Text,
     /// Text and elements.
@@ -70,75 +70,75 @@ pub enum Body {
     Empty,
 }
 
-/// Treatment of deviations from the structure.
+/// Policies for deviations from the structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Policies {
     /// Text before the first top-level element.
     pub head: Head,
-    /// Tags without an element.
+    /// Unknown tags.
     pub unknown: Unknown,
-    /// Elements that are late or repeated.
+    /// Elements that come too late, or again.
     pub late: Late,
 }
 
-/// Treatment of text before the first element.
+/// Policy for text before the first element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Head {
-    /// Dropped, or used as the answer if no element follows (X-013).
+    /// The text is dropped; if no element follows, it is the answer (X-013).
     #[default]
     LeftOut,
-    /// Added to the first expected element (F-201).
+    /// The text belongs to the first expected element (F-201).
     Inserted,
 }
 
-/// Treatment of a tag without an element.
+/// Policy for unknown tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Kept as text.
+    /// Literal text of the enclosing element.
     #[default]
     Text,
-    /// Dropped, while its content is kept.
+    /// The tag is dropped, its content stays.
     LeftOut,
 }
 
-/// Treatment of an element that is late or repeated.
+/// Policy for elements that come too late, or again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Late {
-    /// Dropped.
+    /// The element is dropped.
     #[default]
     LeftOut,
-    /// Read at its place.
+    /// The element is read in place.
     Read,
 }
 
-/// A recognized tag name.
+/// An element that a tag name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
     /// Element with this name.
     pub element: &'a Element,
-    /// Spelling that was recognized.
+    /// Spelling by which it was recognised.
     pub written: Written,
 }
 
-/// Spelling of an element name.
+/// Spelling of an element's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
     /// Exact name.
     Exact,
-    /// Different letter case.
+    /// In another letter case.
     Case,
-    /// An alias.
+    /// One of its aliases.
     Alias,
-    /// One letter wrong, missing or extra, or two letters exchanged (F-205).
+    /// One letter wrong, missing or surplus, or two adjacent ones swapped (F-205).
     Typo,
 }
 
-/// Problem with an element at its place.
+/// Reason why an element may not begin at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit<'a> {
-    /// A second occurrence of an element that must not repeat.
+    /// Has occurred already and may not repeat.
     Duplicate,
-    /// An element that comes after the named one although it must precede it.
+    /// Must precede the named element, which has occurred already.
     Late(&'a str),
 }
 
@@ -158,17 +158,17 @@ impl Element {
         }
     }
 
-    /// Returns the name of the dialect's element that it is read as.
+    /// Name of the dialect's element it is read as.
     #[must_use]
     pub fn role(&self) -> &str {
         self.role.as_ref().unwrap_or(&self.name)
     }
 
-    /// Reads an element from its file form: its name, or an object of `name`, `role`, `body` (`text`,
+    /// Parses the file form of an element: its name, or an object of `name`, `role`, `body` (`text`,
     /// `markup`, `json`, `empty`) and `aliases`.
     ///
     /// # Errors
-    /// The value has another form, or a name is not a valid tag name.
+    /// A value of another form, or a name that no tag can have.
     pub fn from_json(value: &Value) -> Result<Element> {
         const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
         let Value::Object(fields) = value else { return Ok(Element::new(name(Some(value), "a tag")?)) };
@@ -189,7 +189,7 @@ impl Element {
         Ok(element)
     }
 
-    /// Returns the file form.
+    /// File form of the element.
     fn to_json(&self) -> Value {
         let Element { name, aliases, body, role, .. } = self;
         if aliases.is_empty() && role.is_none() && *body == Body::Text {
@@ -209,24 +209,24 @@ impl Element {
     }
 }
 
-/// Names of the bodies in files.
+/// Words for bodies in the file form.
 const BODIES: [(&str, Body); 4] =
     [("text", Body::Text), ("markup", Body::Markup), ("json", Body::Json), ("empty", Body::Empty)];
 
 impl Expected {
-    /// Creates a structure with default policies.
+    /// Creates a structure of these elements, with the default policies.
     #[must_use]
     pub fn new(elements: Vec<Element>) -> Expected {
         Expected { elements, policies: Policies::default() }
     }
 
-    /// Reads a structure of top-level elements from its file form: `mandatory` and `optional`, lists of names
-    /// (or of objects, see [`Element::from_json`]), and `dependency`, which maps a name to the name or names
-    /// it must follow. A mandatory element occurs once.
+    /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
+    /// (or of objects, see [`Element::from_json`]), and `dependency`, which maps a name to the one or those
+    /// that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// The value has another form, a name is duplicate or invalid, a dependency names an unlisted tag, or
-    /// dependencies form a cycle.
+    /// A value of another form, a duplicate or invalid name, a dependency of or on an unlisted name, or a
+    /// circle of them.
     pub fn from_json(value: &Value) -> Result<Expected> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
@@ -283,7 +283,7 @@ impl Expected {
         }
     }
 
-    /// Returns the file form that [`Expected::from_json`] reads.
+    /// File form that [`Expected::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let of = |mandatory: bool| -> Vec<Value> {
@@ -298,7 +298,7 @@ impl Expected {
         serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
     }
 
-    /// Returns true if `name` must follow `first`, directly or through other elements.
+    /// Whether `name` must follow `first`, directly or through others.
     #[must_use]
     pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
@@ -313,13 +313,13 @@ impl Expected {
         reached.contains(&first)
     }
 
-    /// Returns the element with exactly this name.
+    /// Element of exactly that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Element> {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// Iterates over all names and aliases of the elements, such as for [`Names`](crate::lex::markup::Names).
+    /// All names and aliases of the elements, such as for [`Names`](crate::lex::markup::Names).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of = |element| {
             let Element { name, aliases, .. }: &Element = element;
@@ -328,7 +328,7 @@ impl Expected {
         self.elements.iter().flat_map(of).map(|name| &**name)
     }
 
-    /// Finds the element for a tag name: exact, in different letter case, or by an alias.
+    /// Element a tag name refers to: by its exact name, in another letter case, or by an alias.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Known<'_>> {
         let known = |written| move |element| Known { element, written };
@@ -340,7 +340,7 @@ impl Expected {
             .or_else(|| self.elements.iter().find(other).map(known(Written::Alias)))
     }
 
-    /// Like [`Expected::find`], but also finds a mandatory element with one typo, if it is unambiguous
+    /// Like [`Expected::find`], but also accepts one wrong letter in a mandatory element if only one matches
     /// (F-205).
     #[must_use]
     pub fn find_near(&self, name: &str) -> Option<Known<'_>> {
@@ -355,20 +355,20 @@ impl Expected {
         })
     }
 
-    /// Checks an element that begins after the elements in `seen` of the same parent (names, in order of
+    /// Checks an element that begins after the elements `seen` of the same parent (names, in order of
     /// appearance).
     #[must_use]
     pub fn misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<Misfit<'a>> {
         if !self.get(name)?.repeated && seen.contains(&name) {
             return Some(Misfit::Duplicate);
         }
-        // An element is late if one that must follow it has begun.
+        // Late: an element that must follow this one has begun already.
         let follows =
             |earlier: &&&str| self.get(earlier).is_some_and(|e| e.after.iter().any(|after| after == name));
         seen.iter().find(follows).map(|earlier| Misfit::Late(earlier))
     }
 
-    /// Iterates over the mandatory top-level elements that `seen` lacks.
+    /// Mandatory elements at the top level that `seen` lacks.
     pub fn missing<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a Element> {
         self.elements
             .iter()
@@ -376,7 +376,7 @@ impl Expected {
     }
 }
 
-/// Returns the spelling that the elements use for a name.
+/// Spelling of a name in the list of elements.
 fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
     let exact = elements.iter().find(|element| element.name == name);
     let found = exact.or_else(|| elements.iter().find(|element| is_same(&element.name, name)));
@@ -390,7 +390,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     one == other || thought(one) && thought(other)
 }
 
-/// Returns a list; a single value counts as a list of one.
+/// Items of a list; a single value counts as a list of one.
 fn list(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
@@ -399,12 +399,12 @@ fn list(value: Option<&Value>) -> &[Value] {
     }
 }
 
-/// Reads one tag name or a list of them.
+/// Tag names: a list of them, or one.
 pub(crate) fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
     list(value).iter().map(|value| name(Some(value), key)).collect()
 }
 
-/// Reads a tag name.
+/// A valid tag name.
 fn name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let wrong = || match value {

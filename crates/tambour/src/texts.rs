@@ -1,4 +1,4 @@
-//! Texts that users see and the specifications leave to the product.
+//! User-visible texts that the specifications leave to the product.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
-/// A text in the language that is wanted, filled in like `format!`.
+/// Formats a text in the requested language, like `format!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! bilingual {
@@ -37,26 +37,26 @@ pub enum Language {
     En,
 }
 
-/// Texts that the specifications leave to the product.
+/// Default texts that the specifications leave to the product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Texts {
-    /// The language they are in.
+    /// Language of the texts.
     pub language: Language,
-    /// Title of a phase that has none.
+    /// Title of a phase without one.
     pub phase_title: Cow<'static, str>,
-    /// Answer of a reply that has none.
+    /// Answer of a reply without one.
     pub fallback: Cow<'static, str>,
     /// Answer of a plan that only calls tools.
     pub running: Cow<'static, str>,
     /// Thought of the fallback plan (P-017).
     pub plan_thought: Cow<'static, str>,
-    /// What stands in a prompt for a conversation that has not begun.
+    /// Placeholder in a prompt for a conversation that has not begun.
     pub no_history: Cow<'static, str>,
 }
 
 impl Texts {
-    /// The defaults of one language.
+    /// Default texts of one language.
     #[must_use]
     pub fn of(language: Language) -> Texts {
         match language {
@@ -81,7 +81,7 @@ impl Texts {
 }
 
 impl Texts {
-    /// What the user is told by the notice of that code.
+    /// User-visible text of the notice with that code.
     #[must_use]
     pub fn notice(&self, code: &str) -> &'static str {
         let [zh, en] = match code {
@@ -98,7 +98,7 @@ impl Texts {
     }
 }
 
-/// A count with its noun, such as `1 round` and `2 rounds`.
+/// A count with its noun, such as `1 round` or `2 rounds`.
 #[must_use]
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
@@ -110,7 +110,7 @@ pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -
     }
 }
 
-/// Rewrites what a reader of JSON, YAML or TOML says of a value in words of JSON.
+/// Replaces Rust type names in the message of a JSON, YAML or TOML parser by words of JSON.
 #[must_use]
 pub fn in_words(said: &str) -> String {
     const WORDS: [(&str, &str); 13] = [
@@ -131,7 +131,7 @@ pub fn in_words(said: &str) -> String {
     const EXPECTED: &str = "expected ";
     let Some(at) = said.rfind(EXPECTED).map(|at| at + EXPECTED.len()) else { return said.to_owned() };
     let (before, wanted) = said.split_at(at);
-    // Behind the name of a type the place may follow.
+    // The type name must end here; the place may follow it.
     let name = |length: usize| !wanted[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
     for (own, word) in WORDS {
         if wanted.starts_with(own) && name(own.len()) {
@@ -150,10 +150,10 @@ pub fn in_words(said: &str) -> String {
 /// Most names that a message lists.
 const LISTED: usize = 20;
 
-/// Most names that one is compared with.
+/// Most names that are compared with one.
 const COMPARED: usize = 1000;
 
-/// At most three of the first 1000 names `among` that look like `name`, the closest first.
+/// Up to three of the first 1000 names in `among` that resemble `name`, the closest first.
 #[must_use]
 pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = compared(name).to_lowercase();
@@ -165,7 +165,8 @@ pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'
     found.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// The names `among` as a message lists them: each once, the closest to `name` first, the others in their order.
+/// The names in `among`, formatted for a message: each once, the closest to `name` first, the others in their
+/// order.
 #[must_use]
 pub fn listed<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -180,7 +181,7 @@ pub fn listed<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Strin
     }
 }
 
-/// The part of a name that is compared: models write names of any length.
+/// Prefix of a name that is compared; models write names of any length.
 fn compared(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
 }

@@ -1,7 +1,7 @@
-//! The verdict on one whole text: a reply held against the contract of its dialect, or a transcript of a stream held
-//! against that of events.
+//! Checks of one whole text: a reply against the contract of its dialect, or a transcript of a stream against
+//! the contract of events.
 //!
-//! What does not belong here: where texts come from, and how findings are shown.
+//! Reading files and showing findings do not belong here.
 
 use std::borrow::Cow;
 
@@ -13,44 +13,44 @@ use crate::finding::{Finding, Severity};
 use crate::options::Options;
 use crate::pipeline::{End, INPUT_TOO_LARGE, Pipeline};
 
-/// What a text is held against.
+/// Contract that a text is checked against.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Contract {
-    /// What a model writes.
+    /// Replies of a model in one dialect.
     Dialect(&'static Entry),
-    /// What a client gets: an SSE transcript, JSON Lines or a JSON array of events.
+    /// Events as a client receives them: an SSE transcript, JSON Lines or a JSON array.
     Events,
 }
 
-/// What holding a text against a contract came to.
+/// Result of checking a text against a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// The contract; where it had to be found out, what was found.
+    /// Name of the contract; if it was `auto`, of the detected dialect.
     pub contract: &'static str,
     /// Findings in the order of the text.
     pub findings: Vec<Finding>,
 }
 
-/// The name of the contract of events.
+/// Name of the contract of events.
 const EVENTS: &str = "events";
 
 /// Languages of fenced blocks that show transcripts.
 const TRANSCRIPTS: Examples = Examples { languages: &["sse", "jsonl", "ndjson"], fenced: false };
 
-/// Languages of fenced blocks that more than one dialect is written in.
+/// Fence languages that several dialects share.
 const COMMON: &[&str] = &["xml", "html", "json"];
 
-/// The dialects that any text, and any JSON, is written in.
+/// Dialects that any text, and any JSON, matches.
 const PLAIN: &str = "plain";
 const JSON_VALUE: &str = "json_value";
 
 impl Contract {
-    /// The contract called `name`: a dialect, or `events`.
+    /// Contract called `name`: a dialect, or `events`.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No contract has that name.
     pub fn named(name: &str) -> Result<Contract> {
         if name == EVENTS {
             return Ok(Contract::Events);
@@ -61,7 +61,7 @@ impl Contract {
         }
     }
 
-    /// The names of all contracts.
+    /// Names of all contracts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         DIALECTS.iter().map(|entry| entry.name).chain([EVENTS])
     }
@@ -75,8 +75,9 @@ impl Contract {
         }
     }
 
-    /// Whether a fenced block of a Markdown document is an example for this contract: its language says so, or that is
-    /// one of several dialects, or of none, and the block is written in this one (P-037).
+    /// Whether a fenced block of a Markdown document is an example for this contract: its language names this
+    /// dialect only, or its language is missing or shared by several dialects and its text is detected as
+    /// this one (P-037).
     #[must_use]
     pub fn shown_by(self, example: &Example<'_>) -> bool {
         let entry = match self {
@@ -85,7 +86,7 @@ impl Contract {
         };
         let language = example.language.as_str();
         let labelled = |entry: &Entry| entry.examples.languages.contains(&language);
-        // What several dialects are written in tells nothing where the text tells another one of them.
+        // A shared fence language decides nothing if the text is detected as another dialect.
         let shared = COMMON.contains(&language);
         if labelled(entry) && !shared {
             return true;
@@ -97,13 +98,13 @@ impl Contract {
         }
         let unlabelled = shared || matches!(language, "" | "text" | "txt");
         if entry.name == dialect::AUTO {
-            // Any text is plain: only dialects with a form of their own have examples.
+            // Any text is `plain`, so only dialects with a distinct format have examples.
             return labelled(found) || (unlabelled && !found.examples.languages.is_empty());
         }
         unlabelled && found.name == entry.name
     }
 
-    /// Holds a fenced block against the contract; the findings have the places of its document.
+    /// Checks a fenced block against the contract; findings have the places of its document.
     #[must_use]
     pub fn check_example(self, example: &Example<'_>, options: &Options) -> Verdict {
         let fenced = match self {
@@ -120,7 +121,7 @@ impl Contract {
         verdict
     }
 
-    /// Holds a whole text against the contract, as `options.profile` says.
+    /// Checks a whole text against the contract under `options.profile`.
     ///
     /// ```
     /// use tambour::{Options, Profile, verdict::Contract};
@@ -134,7 +135,7 @@ impl Contract {
     /// ```
     #[must_use]
     pub fn check(self, text: &[u8], options: &Options) -> Verdict {
-        // With all findings at hand the first of them is chosen below, in the order of the text.
+        // Needs all findings: the first in the order of the text is chosen below.
         let all = Options { first_only: false, ..options.clone() };
         let mut verdict = match self {
             Contract::Dialect(entry) => reply(entry, text, &all),
@@ -156,7 +157,7 @@ impl Verdict {
         self.first_error().is_none()
     }
 
-    /// The first error, which decides.
+    /// First error, which decides the verdict.
     #[must_use]
     pub fn first_error(&self) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.severity == Severity::Error)
@@ -169,7 +170,7 @@ fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
     pipeline.push(text, &mut kept);
     pipeline.finish(&End::stop(), &mut kept);
     let mut findings = kept.findings;
-    // What the limit left out is at hand here: the finding is about all of it.
+    // The whole text is at hand here, so the finding spans to its end.
     if let Some(cut) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
         cut.span.end = text.len();
     }
@@ -181,7 +182,7 @@ fn transcript(text: &[u8], options: Options) -> Verdict {
     Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
 }
 
-/// Keeps what a verdict needs.
+/// Sink that collects findings and ignores events.
 #[derive(Default)]
 struct Kept {
     findings: Vec<Finding>,

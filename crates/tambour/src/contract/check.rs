@@ -1,4 +1,4 @@
-//! The checker of event streams: list, SSE transcript or JSON Lines, whole or in pieces (J-065).
+//! Checker of event streams: a list, an SSE transcript or JSON Lines, whole or in chunks (J-065).
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::privacy::Privacy;
 use crate::span::Place;
 
-/// The form of a transcript.
+/// Form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Form {
@@ -22,24 +22,24 @@ pub enum Form {
     Sse,
     /// One event a line.
     JsonLines,
-    /// One JSON array of events; it is read when the input ends.
+    /// One JSON array of events, parsed at the end of the input.
     Array,
 }
 
-/// How a stream is checked. The default is what continuous integration wants: strict.
+/// Options of checking a stream. The default suits continuous integration: strict.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CheckOptions {
     /// Profile, `allow_missing_thinking`, `first_only`, limits.
     pub options: Options,
-    /// Form of a transcript; found out when `None`.
+    /// Form of a transcript; detected if `None`.
     pub form: Option<Form>,
-    /// Whether each event must carry `message_id` and `request_id` (J-030). `None`: in SSE transcripts.
+    /// Whether each event must carry `message_id` and `request_id` (J-030). `None`: only in SSE transcripts.
     pub envelope: Option<bool>,
-    /// Whether the stream must end with `completed` or `error` (J-035). `None`: in SSE transcripts. A terminal event
-    /// that is there must be the only one and the last event in any case.
+    /// Whether the stream must end with `completed` or `error` (J-035). `None`: only in SSE transcripts. In
+    /// any case there may be only one such event, and it must be the last.
     pub terminal: Option<bool>,
-    /// What queries must not hold (T-048).
+    /// Sensitive data that queries must not contain (T-048).
     pub privacy: Privacy,
 }
 
@@ -56,34 +56,34 @@ impl Default for CheckOptions {
 }
 
 impl CheckOptions {
-    /// The defaults with other general options; their profile counts.
+    /// Default options with other general ones, whose profile applies.
     #[must_use]
     pub fn new(options: Options) -> CheckOptions {
         CheckOptions { options, ..CheckOptions::default() }
     }
 
-    /// Fixes the form of the transcript.
+    /// Sets the form of the transcript.
     #[must_use]
     pub fn form(mut self, form: Form) -> CheckOptions {
         self.form = Some(form);
         self
     }
 
-    /// Says whether each event must carry `message_id` and `request_id`.
+    /// Sets whether each event must carry `message_id` and `request_id`.
     #[must_use]
     pub fn envelope(mut self, required: bool) -> CheckOptions {
         self.envelope = Some(required);
         self
     }
 
-    /// Says whether the stream must end with `completed` or `error`.
+    /// Sets whether the stream must end with `completed` or `error`.
     #[must_use]
     pub fn terminal(mut self, required: bool) -> CheckOptions {
         self.terminal = Some(required);
         self
     }
 
-    /// Sets what queries must not hold.
+    /// Sets the sensitive data that queries must not contain.
     #[must_use]
     pub fn privacy(mut self, privacy: Privacy) -> CheckOptions {
         self.privacy = privacy;
@@ -91,11 +91,11 @@ impl CheckOptions {
     }
 }
 
-/// Holds a stream of events against the contract while it arrives.
+/// Checks a stream of events against the contract as it arrives.
 ///
 /// Feed it a transcript with [`push`](Checker::push), or events with [`event`](Checker::event) and
-/// [`value`](Checker::value), but not both. Findings of a transcript have byte offsets into it; findings of a list
-/// have the index of the event as their offset and count events as lines.
+/// [`value`](Checker::value), but not both. Findings of a transcript have byte offsets into it; findings of a
+/// list have the index of the event as their offset and count events as lines.
 ///
 /// ```
 /// use tambour::contract::{CheckOptions, Checker};
@@ -114,7 +114,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker of one stream.
+    /// Creates a checker of one stream.
     #[must_use]
     pub fn new(options: CheckOptions) -> Checker {
         let limit = options.options.limits.input;
@@ -125,24 +125,24 @@ impl Checker {
         }
     }
 
-    /// Takes the next bytes of a transcript.
+    /// Reads the next bytes of a transcript.
     pub fn push(&mut self, bytes: &[u8]) {
         let Checker { lines, transcript, core } = self;
         lines.push(bytes, &mut |line| transcript.line(line, core));
     }
 
-    /// Takes the next event of a list.
+    /// Reads the next event of a list.
     pub fn event(&mut self, event: &Event<'_>) {
         let at = self.core.next_index();
         self.core.event(event.name(), event.data().as_object(), None, at);
     }
 
-    /// Takes the next event of a list in its JSON form, `{"event": NAME, "data": {...}}`.
+    /// Reads the next event of a list in JSON form, `{"event": NAME, "data": {...}}`.
     pub fn value(&mut self, event: &Value) {
         self.core.listed(event);
     }
 
-    /// The findings so far, in the order in which they were made.
+    /// Findings so far, in the order of detection.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.core.findings
@@ -159,7 +159,7 @@ impl Checker {
     }
 }
 
-/// The findings of a list of events, strictly judged.
+/// Findings of a list of events, judged strictly.
 ///
 /// ```
 /// use tambour::event::Event;
@@ -176,7 +176,7 @@ pub fn check_events(events: &[Event<'_>]) -> Vec<Finding> {
     checker.finish()
 }
 
-/// The findings of a list of events in their JSON form.
+/// Findings of a list of events in JSON form.
 #[must_use]
 pub fn check_values(events: &[Value], options: CheckOptions) -> Vec<Finding> {
     let mut checker = Checker::new(options);
@@ -186,7 +186,7 @@ pub fn check_values(events: &[Value], options: CheckOptions) -> Vec<Finding> {
     checker.finish()
 }
 
-/// The findings of a whole transcript: SSE, JSON Lines or a JSON array of events.
+/// Findings of a whole transcript: SSE, JSON Lines or a JSON array of events.
 #[must_use]
 pub fn check_transcript(transcript: &[u8], options: CheckOptions) -> Vec<Finding> {
     let mut checker = Checker::new(options);
@@ -194,22 +194,22 @@ pub fn check_transcript(transcript: &[u8], options: CheckOptions) -> Vec<Finding
     checker.finish()
 }
 
-/// The event of the output protocol `legacy` that carries raw text.
+/// Event of the output protocol `legacy` that carries raw text.
 const LEGACY: &str = "content_delta";
 
-/// What is the same for all forms: one event after the other, and the findings.
+/// Part of the checker that is common to all forms: events in order, and findings.
 #[derive(Debug)]
 pub(super) struct Core {
     options: CheckOptions,
-    /// Whether this is a transcript of what went over the wire.
+    /// Whether this is a transcript of bytes sent over the network.
     pub(super) wire: bool,
-    /// Events of a list so far.
+    /// Number of events read from a list.
     listed: usize,
     order: Order,
     /// Name of the terminal event.
     terminal: Option<&'static str>,
     last_id: Option<u64>,
-    /// The first event without an id, while none has one.
+    /// First event without an id, as long as no event has one.
     without_id: Option<Extent>,
     findings: Vec<Finding>,
     unlisted: usize,
@@ -233,20 +233,20 @@ impl Core {
         }
     }
 
-    /// Takes the next event of a list.
+    /// Reads the next event of a list.
     pub(super) fn listed(&mut self, event: &Value) {
         let at = self.next_index();
         self.value(event, at);
     }
 
-    /// Takes an event in its JSON form.
+    /// Reads an event in JSON form.
     pub(super) fn value(&mut self, event: &Value, at: Extent) {
         if let Some(parts) = parts(event, at, self) {
             self.event(parts.name, parts.data.as_deref(), parts.id.as_deref(), at);
         }
     }
 
-    /// Takes an event; `None` for data is data that could not be read, which has its own finding.
+    /// Reads an event; `data` is `None` if it could not be parsed, which is reported separately.
     pub(super) fn event(
         &mut self,
         name: &str,
@@ -256,7 +256,7 @@ impl Core {
     ) {
         let mut reports = Vec::new();
         if let Some(terminal) = self.terminal {
-            // Two ends are one fault, not an end and an event after it.
+            // Two terminal events are one fault, not an end and a later event.
             reports.push(if matches!(name, "completed" | "error") {
                 fault(rules::TERMINAL_DUPLICATE, at, format!("{name} after {terminal}"))
             } else {
@@ -295,16 +295,17 @@ impl Core {
         }
     }
 
-    /// Adds a finding, unless there are too many.
+    /// Adds a finding, up to the limit.
     pub(super) fn report(&mut self, report: Report) {
         let options = &self.options.options;
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
-        // R-04: a gap is an error in strict only, although nothing is repaired here.
+        // R-04: a gap is an error only in strict, although nothing is repaired here.
         if finding.code == rules::PHASE_ID_NOT_CONSECUTIVE.code && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }
-        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        // The first error decides a verdict, so it is listed no matter how many lesser findings came before
+        // it.
         let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
         if self.findings.len() < limit || decides {
             self.findings.push(finding);
@@ -313,7 +314,7 @@ impl Core {
         }
     }
 
-    /// The mark of the next event of a list.
+    /// Extent of the next event of a list.
     fn next_index(&mut self) -> Extent {
         let index = self.listed;
         self.listed += 1;
@@ -321,7 +322,7 @@ impl Core {
         Extent { place: Place { offset: index, line, column: 1 }, end: index + 1 }
     }
 
-    /// J-030.
+    /// Checks the envelope (J-030).
     fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Extent, out: &mut Vec<Report>) {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
@@ -332,8 +333,8 @@ impl Core {
         }
     }
 
-    /// J-036. Ids are only asked for where some event has one: a stream without any cannot be resumed, which is
-    /// allowed.
+    /// Checks the id (J-036). Ids are required only if some event has one: a stream without ids cannot be
+    /// resumed, which is allowed.
     fn stream_id(&mut self, control: bool, name: &str, id: Option<&str>, at: Extent, out: &mut Vec<Report>) {
         match id {
             None if control => {}
@@ -387,10 +388,10 @@ impl Core {
         for report in reports {
             self.report(report);
         }
-        // What is missing is known at the end only, and belongs to an earlier place.
+        // Missing events are detected only at the end but belong to an earlier place.
         self.findings.sort_by_key(|finding| finding.span.start);
         if self.options.options.first_only {
-            // The verdict is the first error; without one, the first finding.
+            // The first error decides; without one, the first finding.
             let error = self.findings.iter().position(|finding| finding.severity == Severity::Error);
             return self.findings.into_iter().nth(error.unwrap_or(0)).into_iter().collect();
         }

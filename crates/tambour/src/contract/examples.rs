@@ -1,4 +1,4 @@
-//! Fenced examples in Markdown files, so that documents can be held against a contract (P-037).
+//! Fenced examples in Markdown documents, to be checked against a contract (P-037).
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
@@ -6,24 +6,24 @@ use crate::finding::Finding;
 use crate::lex::fence::Fence;
 use crate::span::Place;
 
-/// One fenced code block of a Markdown text.
+/// One fenced code block of a Markdown document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Example<'a> {
-    /// First word of the info string, in lower case; empty when there is none.
+    /// First word of the info string, in lower case; empty if there is none.
     pub language: String,
     /// Line of the opening fence, from 1.
     pub line: u32,
-    /// What stands inside, without the indentation that the block has in its document.
+    /// Content, without the indentation that the block has in its document.
     pub text: String,
     markdown: &'a str,
-    /// The opening fence, and the offset of the block.
+    /// Opening fence, and offset of the block.
     fence: (&'a str, usize),
-    /// Where pieces of the text stand: offset in the text, offset in the document.
+    /// Start of each piece of the text: offset in the text, offset in the document.
     pieces: Vec<(usize, usize)>,
 }
 
-/// The fenced code blocks of a Markdown text, also those in lists and quotes.
+/// Fenced code blocks of a Markdown document, including those in lists and quotations.
 ///
 /// ```
 /// let examples = tambour::contract::examples("# Rules\n\n```json\n{}\n```\n");
@@ -66,7 +66,7 @@ fn language(info: &str) -> String {
 }
 
 impl Example<'_> {
-    /// The example with its fence, for contracts that want one around a reply (P-001).
+    /// Adds the fence to the text, for contracts that require one around a reply (P-001).
     #[must_use]
     pub fn fenced(mut self) -> Self {
         let (fence, at) = self.fence;
@@ -79,7 +79,7 @@ impl Example<'_> {
         self
     }
 
-    /// The same finding with the places of the document; the finding is one on the example's text.
+    /// Translates a finding on the text to places in the document.
     #[must_use]
     pub fn relocate(&self, mut finding: Finding) -> Finding {
         let place = Place::START.after(&self.markdown[..self.offset(finding.span.start)]);
@@ -92,7 +92,7 @@ impl Example<'_> {
         finding
     }
 
-    /// The offset in the document of an offset in the text.
+    /// Offset in the document of an offset in the text.
     fn offset(&self, at: usize) -> usize {
         let next = self.pieces.partition_point(|(start, _)| *start <= at);
         let (start, offset) = match next.checked_sub(1) {

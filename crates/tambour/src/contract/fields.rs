@@ -1,4 +1,4 @@
-//! The fields of contract events (J-002 to J-014). Their order is not looked at here.
+//! Checks of the fields of contract events (J-002 to J-014). The order of events does not belong here.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ use crate::finding::{Report, Rule};
 use crate::privacy::Privacy;
 use crate::schema::type_name;
 
-/// Reads the contract event `name` with `data`; `None` for data is data that could not be read, which has its own
-/// finding. Returns `None` for a name that is not of the contract.
+/// Checks the contract event `name`; `data` is `None` if it could not be parsed, which is reported
+/// separately. Returns `None` for a name that is not of the contract.
 pub(super) fn read(
     name: &str,
     data: Option<&Map<String, Value>>,
@@ -68,7 +68,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The text `field`: a string, not empty; titles and summaries not blank either.
+    /// Text of `field`: a non-empty string, for titles and summaries also not blank.
     fn text(&mut self, field: &str, empty: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The id, or `None` when it is there to be read but no positive integer.
+    /// Id of the phase, or `None` if it is readable but no positive integer.
     fn id(&self) -> Option<Id> {
         let Some(data) = self.data else { return Some(Id::Unreadable) };
         match data.get("id").and_then(Value::as_u64) {
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Plain text in one or two sentences (J-002).
+/// Checks plain text of one or two sentences (J-002).
 fn summary(text: &str, at: Extent, out: &mut Vec<Report>) {
     if let Some(tag) = tag(text) {
         let message = format!("serp_summary holds the tag {}", shown(tag));
@@ -151,7 +151,8 @@ fn summary(text: &str, at: Extent, out: &mut Vec<Report>) {
     }
 }
 
-/// The first thing with tag syntax: `<`, perhaps `/`, an ASCII letter, up to the next `>` without another `<` (T-028).
+/// First match of tag syntax: `<`, an optional `/`, an ASCII letter, up to the next `>` without another `<`
+/// (T-028).
 fn tag(text: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(open) = text[from..].find('<') {
@@ -170,15 +171,15 @@ fn tag(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether `text`, the inside of a tag, is a name and then nothing or attributes: not the middle of `<https://a.b>`.
+/// Whether `text`, the inside of a tag, is a name with or without attributes, unlike in `<https://a.b>`.
 fn attributes(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     let rest = text.trim_start_matches(name);
     (rest.is_empty() || rest.starts_with(char::is_whitespace)) && !text.contains("//")
 }
 
-/// Number of sentences, counted low: an ideographic mark always ends one, a Latin mark only before white space and a
-/// letter that begins a sentence.
+/// Lower bound of the number of sentences: an ideographic mark always ends one, a Latin mark only before
+/// white space and a letter that begins a sentence.
 fn sentences(text: &str) -> usize {
     let mut count = 0;
     let mut pending = false;
@@ -206,7 +207,7 @@ fn sentences(text: &str) -> usize {
     count + usize::from(pending)
 }
 
-/// A name of the stream as a message may show it: quoted, of bounded length.
+/// A name from the stream for a message: quoted and shortened.
 pub(super) fn shown(text: &str) -> String {
     format!("`{}`", clip(text, 40))
 }

@@ -1,12 +1,12 @@
-//! Lines of a transcript, however it is cut: line feed, carriage return or both end a line.
+//! Lines of a transcript, for any chunking: a line feed, a carriage return or both end a line.
 
 use super::Extent;
 use crate::span::Place;
 
-/// Finds lines in bytes that arrive in pieces.
+/// Splits bytes that arrive in chunks into lines.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// Longest line that is kept.
+    /// Most bytes of a line that are kept.
     limit: usize,
     kept: Vec<u8>,
     /// Bytes and scalar values of the open line, kept or not.
@@ -14,14 +14,14 @@ pub(super) struct Lines {
     scalars: u32,
     /// Start of the open line.
     place: Place,
-    /// The last byte was a carriage return; a line feed after it is part of the same line end.
+    /// The last byte was a carriage return: a line feed after it belongs to the same line end.
     after_return: bool,
 }
 
 /// One line, without its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Its bytes; cut at the limit when `overlong`.
+    /// Bytes, truncated at the limit if the line is longer.
     pub(super) bytes: &'a [u8],
     pub(super) at: Extent,
     pub(super) overlong: bool,
@@ -32,7 +32,7 @@ impl Lines {
         Lines { limit, kept: Vec::new(), length: 0, scalars: 0, place: Place::START, after_return: false }
     }
 
-    /// Takes the next bytes and gives each line that they complete.
+    /// Reads the next bytes and passes on each completed line.
     pub(super) fn push(&mut self, mut bytes: &[u8], line: &mut dyn FnMut(Line<'_>)) {
         while let Some(&first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && first == b'\n' {
@@ -45,7 +45,7 @@ impl Lines {
             self.keep(piece);
             let Some(end) = end else { return };
             self.end(line);
-            // Lines are counted by line feeds alone, as everywhere (`Place`).
+            // Only line feeds count as line ends here, as in all places (`Place`).
             self.place = if bytes[end] == b'\n' {
                 Place { offset: self.place.offset + 1, line: self.place.line + 1, column: 1 }
             } else {
@@ -56,7 +56,7 @@ impl Lines {
         }
     }
 
-    /// Gives the last line, if its end is missing; returns the place of the end.
+    /// Passes on the last line if its end is missing; returns the place of the end.
     pub(super) fn finish(&mut self, line: &mut dyn FnMut(Line<'_>)) -> Place {
         if self.length > 0 {
             self.end(line);

@@ -1,7 +1,7 @@
-//! The contract: what an outgoing stream must look like.
+//! Contract of outgoing streams.
 //!
-//! The [`Checker`] is written from the specification's grammar and knows nothing of the machine that produces
-//! streams, so that each can be tested with the other. What does not belong here: the making of an order.
+//! The [`Checker`] is written from the grammar of the specification, independently of the sequencer, so that
+//! each can test the other. Producing the order of events does not belong here.
 
 mod check;
 mod examples;
@@ -19,17 +19,17 @@ pub(crate) use rules::RULES;
 
 use crate::span::Place;
 
-/// Where an event or a line stands.
+/// Extent of an event or a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Where it starts.
+    /// Place of the start.
     pub(crate) place: Place,
-    /// Offset after its end.
+    /// Offset of the end.
     pub(crate) end: usize,
 }
 
 impl Extent {
-    /// Nothing, at `place`.
+    /// Empty extent at `place`.
     pub(crate) fn empty(place: Place) -> Extent {
         Extent { place, end: place.offset }
     }

@@ -1,11 +1,11 @@
-//! The order of contract events (J-015 to J-024), judged by counting.
+//! Checks of the order of contract events (J-015 to J-024), by counting.
 //!
 //! ```text
 //! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
 //! ```
 //!
-//! Each rule looks at what was seen so far, not at a state to be in: one misplaced event gives its own finding and
-//! leaves the rules for the events around it alone.
+//! Each rule looks at the events seen so far instead of a state: one misplaced event gives one finding and
+//! does not affect the rules for the events around it.
 
 use std::collections::HashSet;
 
@@ -26,28 +26,28 @@ pub(super) enum Part {
     FinalEnd,
 }
 
-/// The id of a phase event.
+/// Id of a phase event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     /// A positive integer.
     Known(u64),
-    /// Not readable; that has its own finding and gives no others.
+    /// Unreadable; reported separately, with no further findings.
     Unreadable,
 }
 
-/// What was seen so far.
+/// Events seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     allow_missing_thinking: bool,
     /// Whether any contract event was seen.
     any: bool,
-    /// Whether any contract event but `serp_summary` was seen.
+    /// Whether any contract event other than `serp_summary` was seen.
     body: bool,
     summary: bool,
     thinking_start: bool,
-    /// The first event that needs a `thinking_start` before it and had none.
+    /// First event that lacks the `thinking_start` it needs before it.
     orphan: Option<Extent>,
-    /// Extension events that wait for it to be known whether a `thinking_start` comes later.
+    /// Extension events before any `thinking_start`, until it is known whether one follows.
     early_extensions: Vec<(Extent, String)>,
     phases: usize,
     first_phase: Option<Extent>,
@@ -66,7 +66,7 @@ impl Order {
         Order { allow_missing_thinking, ..Order::default() }
     }
 
-    /// Takes the next contract event.
+    /// Checks the next contract event.
     pub(super) fn contract(&mut self, part: Part, at: Extent, out: &mut Vec<Report>) {
         if !matches!(part, Part::SerpQueries | Part::FinalEnd)
             && let Some(queries) = self.open_queries.take()
@@ -99,7 +99,7 @@ impl Order {
         self.body |= part != Part::SerpSummary;
     }
 
-    /// Takes an extension event. Where it stands is its only rule: it changes nothing for contract events (X-010).
+    /// Checks an extension event. Only its position matters; it does not affect contract events (X-010).
     pub(super) fn extension(&mut self, name: &str, at: Extent, out: &mut Vec<Report>) {
         if self.final_end.is_some() {
             let message = format!("{name} after final_end");
@@ -109,7 +109,7 @@ impl Order {
         }
     }
 
-    /// Takes the end of the stream; `failed` is whether `error` was its terminal event.
+    /// Checks the end of the stream; `failed` is whether its terminal event was `error`.
     pub(super) fn finish(&mut self, failed: bool, end: Extent, out: &mut Vec<Report>) {
         if !self.any && failed {
             return; // X-001: failed before its first contract event.
@@ -170,7 +170,7 @@ impl Order {
         }
     }
 
-    /// Remembers the first event of a thinking that was not started.
+    /// Records the first event of a thinking that was not started.
     fn needs_start(&mut self, at: Extent) {
         if !self.thinking_start && self.orphan.is_none() {
             self.orphan = Some(at);
@@ -247,7 +247,7 @@ impl Order {
     }
 
     fn final_delta(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
-        // One finding for the answer, not one for each of its pieces.
+        // One finding for the answer, not one for each delta.
         let skipped = self.allow_missing_thinking && !self.thinking_start && self.orphan.is_none();
         if !self.thinking_end && !self.final_delta && !skipped && !late {
             out.push(fault(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
@@ -283,7 +283,7 @@ impl Part {
     }
 }
 
-/// A report on the main row of the rule with `code`.
+/// Report on the main row of `rule`.
 pub(super) fn fault(rule: &'static Rule, at: Extent, message: impl Into<String>) -> Report {
     Report::new(rule, at.place, at.end, message)
 }

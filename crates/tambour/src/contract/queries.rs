@@ -1,4 +1,4 @@
-//! The queries of an event, as they stand (J-004, J-005).
+//! Checks of search queries in events, without changing them (J-004, J-005).
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::policy::rules;
 use crate::privacy::Privacy;
 use crate::span::Place;
 
-/// Reports what is wrong with the queries of an event, as they are (J-004, J-005).
+/// Reports faults of the queries of an event, unchanged (J-004, J-005).
 pub fn check(queries: &[&str], privacy: &Privacy, place: Place, end: usize, out: &mut Vec<Report>) {
     let mut report = |rule: &'static Rule, message: String| {
         out.push(on_event(Report::new(rule, place, end, message)));

@@ -1,5 +1,5 @@
-//! The rule table of event streams. Examples are whole transcripts: JSON Lines, or SSE where framing matters. A test holds
-//! every example against the checker.
+//! Rules of event streams. Examples are whole transcripts: JSON Lines, or SSE if framing matters. A test runs
+//! the checker on each example.
 
 use crate::finding::rules;
 
@@ -23,7 +23,7 @@ macro_rules! sse {
     };
 }
 
-// Sections of the examples, so that each example shows its own fault and nothing else.
+// Sections of the examples, so that each example shows only its own fault.
 macro_rules! phase1 {
     () => {
         concat!(

@@ -1,4 +1,4 @@
-//! Transcripts: the lines of an SSE stream, of JSON Lines or of a JSON array, made into events.
+//! Reader of transcripts: turns the lines of an SSE stream, JSON Lines or a JSON array into events.
 
 use serde_json::Value;
 
@@ -11,22 +11,22 @@ use super::rules;
 use crate::schema::type_name;
 use crate::span::Place;
 
-/// Makes events of lines.
+/// Turns lines into events.
 #[derive(Debug)]
 pub(super) struct Transcript {
-    /// Longest data of one event, and longest array.
+    /// Most bytes of the data of one event, or of an array.
     limit: usize,
-    /// Decided by the first line that is not blank, unless it was given.
+    /// Form, decided by the first non-blank line unless it was given.
     form: Option<Form>,
     first: bool,
     block: Block,
     array: Array,
 }
 
-/// The lines of one SSE event so far.
+/// Lines of the current SSE event.
 #[derive(Debug, Default)]
 struct Block {
-    /// From its first line to its last; `None` before the first.
+    /// Extent from the first line to the last; `None` before the first.
     at: Option<Extent>,
     events: usize,
     name: Vec<u8>,
@@ -42,10 +42,10 @@ impl Transcript {
         Transcript { limit, form, first: true, block: Block::default(), array: Array::default() }
     }
 
-    /// Takes the next line.
+    /// Reads the next line.
     pub(super) fn line(&mut self, mut line: Line<'_>, core: &mut Core) {
         if std::mem::take(&mut self.first) {
-            // One byte order mark at the start is allowed in SSE and harmless elsewhere.
+            // A byte order mark at the start is allowed in SSE and harmless otherwise.
             if let Some(bytes) = line.bytes.strip_prefix(b"\xEF\xBB\xBF") {
                 line.bytes = bytes;
                 line.at.place.advance("\u{FEFF}");
@@ -69,7 +69,7 @@ impl Transcript {
         }
     }
 
-    /// Takes the end of the input.
+    /// Handles the end of the input.
     pub(super) fn finish(&mut self, end: Extent, core: &mut Core) {
         match self.form {
             Some(Form::Sse) => {
@@ -130,7 +130,7 @@ impl Transcript {
         }
     }
 
-    /// Takes the blank line that ends an event.
+    /// Handles the blank line that ends an event.
     fn dispatch(&mut self, core: &mut Core) {
         let block = std::mem::take(&mut self.block);
         let Some(at) = block.at else { return };
@@ -157,7 +157,7 @@ impl Transcript {
         };
         let id = block.id.map(|id| String::from_utf8_lossy(&id).into_owned());
         if block.events == 0 {
-            // What the data says of itself is still read, so that one missing line is one finding.
+            // The name in the data is used instead, so that one missing line gives one finding.
             if let Some(value) = value.filter(|value| value.get("event").is_some()) {
                 core.value(&value, at);
             }
@@ -171,12 +171,12 @@ impl Transcript {
     }
 }
 
-/// A JSON array of events, which is read when the input ends.
+/// A JSON array of events, parsed at the end of the input.
 #[derive(Debug, Default)]
 struct Array {
-    /// Its bytes, at the same distances as in the transcript.
+    /// Bytes of the array, at the same distances as in the transcript.
     bytes: Vec<u8>,
-    /// Where each line begins in them, and its place.
+    /// Offset of each line in the bytes, and its place.
     lines: Vec<(usize, Place)>,
     overlong: bool,
 }
@@ -192,7 +192,7 @@ impl Array {
         }
         self.lines.push((at, place));
         if !self.overlong {
-            // The ends of lines are white space in JSON, whatever they were.
+            // Line ends are white space in JSON, whatever their form.
             self.bytes.resize(at, b'\n');
             self.bytes.extend_from_slice(line.bytes);
         }
@@ -207,7 +207,7 @@ impl Array {
         match serde_json::from_slice::<Vec<Value>>(&self.bytes) {
             Ok(events) => {
                 let mut lines = self.lines.iter().peekable();
-                // The last place that was counted, and its offset in the bytes.
+                // Last computed place, and its offset in the bytes.
                 let mut known = (0, start);
                 for (event, (from, to)) in events.iter().zip(items(&self.bytes)) {
                     while let Some(line) = lines.next_if(|(at, _)| *at <= from) {
@@ -225,10 +225,10 @@ impl Array {
     }
 }
 
-/// Where the items of a JSON array begin and end.
+/// Byte range of each item of a JSON array.
 fn items(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let (mut depth, mut string, mut escaped) = (0usize, false, false);
-    // The item under way, up to its last byte that is no white space.
+    // Current item, up to its last byte that is not white space.
     let mut item: Option<(usize, usize)> = None;
     array.iter().enumerate().filter_map(move |(at, &byte)| {
         if string {
@@ -286,14 +286,14 @@ fn parse(bytes: &[u8], at: Extent, core: &mut Core) -> Option<Value> {
     }
 }
 
-/// The parts of an event in its JSON form: name, data and id.
+/// Parts of an event in JSON form: name, data and id.
 pub(super) struct Parts<'a> {
     pub(super) name: &'a str,
     pub(super) data: Option<std::borrow::Cow<'a, serde_json::Map<String, Value>>>,
     pub(super) id: Option<String>,
 }
 
-/// Reads `{"event": NAME, "data": {...}}`, or the flat form with its fields beside the name (J-050).
+/// Reads `{"event": NAME, "data": {...}}`, or the flat form with fields beside the name (J-050).
 pub(super) fn parts<'a>(value: &'a Value, at: Extent, core: &mut Core) -> Option<Parts<'a>> {
     use std::borrow::Cow;
     let Value::Object(object) = value else {

@@ -1,4 +1,4 @@
-//! The protocol AG-UI 1.0: a run with its messages, reasoning, calls, state and activities.
+//! Encoder of the protocol AG-UI 1.0: a run with its messages, reasoning, calls, state and activities.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ use super::seen::Seen;
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 
-/// What a run is about besides its message.
+/// Context of a run beyond its message.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The thread, as the client named it.
+    /// Thread id given by the client.
     pub thread: String,
-    /// The run, as the client named it.
+    /// Run id given by the client.
     pub run: String,
-    /// The state before it, if anything was said of it yet.
+    /// State before the run, if it was ever set.
     pub state: Option<Value>,
-    /// Members of the client's state that were refused, each with its path and reason.
+    /// Refused members of the client's state, each with its path and reason.
     pub refused: Vec<Value>,
 }
 
@@ -27,26 +27,27 @@ pub struct Run {
 pub struct AgUi {
     about: About,
     run: Run,
-    /// Whether the reasoning is open. It opens with its first phase: of a reply that has none nothing is told.
+    /// Whether the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
+    /// events.
     thinking: bool,
-    /// The first phase, until it has text: one without any, alone, says nothing.
+    /// First phase, held back until it has text: an empty single phase is not sent.
     waiting: Option<(u64, String)>,
     phases: usize,
-    /// The phase that is open: its id, and the name of its step.
+    /// Open phase: its id, and the name of its step.
     phase: Option<(u64, String)>,
     text: bool,
     answer: Answer,
-    /// Calls that nobody has answered.
+    /// Calls without a result.
     pending: Vec<String>,
     called: bool,
-    /// Activities so far, for their ids, and the choice that was offered last.
+    /// Number of activities, for their ids, and the choice offered last.
     activities: usize,
     choice: Option<(String, Value)>,
     over: bool,
 }
 
 impl AgUi {
-    /// Writes about this.
+    /// Creates the encoder of one run.
     #[must_use]
     pub fn new(about: About, run: Run) -> AgUi {
         AgUi {
@@ -70,7 +71,7 @@ impl AgUi {
         format!("{}:{part}", self.about.message)
     }
 
-    /// A phase is told.
+    /// Sends the start of a phase.
     fn open_phase(&mut self, (id, title): (u64, String), out: &mut Vec<u8>) {
         self.close_phase(out);
         if !std::mem::replace(&mut self.thinking, true) {
@@ -150,12 +151,13 @@ impl AgUi {
         }
     }
 
-    /// Operations on the state as a patch: what they came to is in their results, and what was refused is told apart.
+    /// Sends operations on the state as a patch; their effect is taken from their results, and refused ones
+    /// are sent separately.
     fn state(&mut self, update: &Value, out: &mut Vec<u8>) {
         let told = self.run.state.is_some();
         let Update { patch, refused, .. } = of_update(update, self.run.state.get_or_insert_with(empty));
         if !told && !patch.is_empty() {
-            // A patch is applied to something.
+            // A patch needs a state to apply to.
             event(&json!({"type": "STATE_SNAPSHOT", "snapshot": empty()}), out);
         }
         if !patch.is_empty() {
@@ -221,7 +223,7 @@ impl AgUi {
             "type": "RUN_FINISHED", "threadId": self.run.thread, "runId": self.run.run, "outcome": outcome, "usage": usage,
         });
         if completed.metadata.truncated {
-            // The protocol knows no outcome for what was cut off.
+            // The protocol has no outcome for a truncated run.
             finished["result"] = json!({"truncated": true, "finish_reason": completed.finish_reason});
         }
         event(&finished, out);
@@ -229,7 +231,7 @@ impl AgUi {
     }
 }
 
-/// A choice as what the run waits for.
+/// A choice as an interrupt that the run waits for.
 fn interrupt(id: &str, choice: &Value) -> Value {
     let ids: Vec<&Value> =
         choice["options"].as_array().into_iter().flatten().map(|option| &option["id"]).collect();
@@ -275,7 +277,7 @@ impl Encoder for AgUi {
                 {
                     self.open_phase(phase, out);
                 }
-                // An empty delta is refused.
+                // Clients refuse an empty delta.
                 if let Some((id, _)) = self.phase.as_ref().filter(|_| text != "\"\"") {
                     delta("REASONING_MESSAGE_CONTENT", &self.id(&format!("phase-{id}")), text, out);
                 }
@@ -320,7 +322,7 @@ fn event(event: &Value, out: &mut Vec<u8>) {
     data(out, |out| value(out, event));
 }
 
-/// A piece of text, a JSON string.
+/// Writes a text delta; `text` is a JSON string.
 fn delta(kind: &str, message: &str, text: &str, out: &mut Vec<u8>) {
     data(out, |out| {
         let message = Value::from(message);

@@ -1,4 +1,5 @@
-//! The UI message stream of the Vercel AI SDK, version 1: the parts that all its clients know.
+//! Encoder of the UI message stream of the Vercel AI SDK, version 1, limited to parts that all its clients
+//! know.
 
 use serde_json::{Value, json};
 
@@ -13,20 +14,20 @@ use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 #[derive(Debug)]
 pub struct AiSdk {
     about: About,
-    /// The phase that is open, with its title.
+    /// Open phase, with its title.
     phase: Option<(u64, String)>,
     text: bool,
     answer: Answer,
     called: bool,
-    /// Parts of data so far, for their ids.
+    /// Number of data parts, for their ids.
     parts: usize,
-    /// The state of the conversation, as far as the message has come.
+    /// State of the conversation after the entries so far.
     state: Value,
     over: bool,
 }
 
 impl AiSdk {
-    /// Writes about this. `state`: that of the conversation before the message, if anything was said of it yet.
+    /// Creates the encoder of one message. `state` is that of the conversation before it, if it was ever set.
     #[must_use]
     pub fn new(about: About, state: Option<Value>) -> AiSdk {
         AiSdk {
@@ -70,7 +71,8 @@ impl AiSdk {
         delta("text-delta", "final", text, out);
     }
 
-    /// Operations on the state: those that were carried out together, with the patch they come to, and each one that was refused.
+    /// Sends operations on the state: applied ones together, with the resulting patch, and each refused one
+    /// separately.
     fn update(&mut self, update: &Value, out: &mut Vec<u8>) {
         let Update { applied, patch, refused } = of_update(update, &mut self.state);
         let mut told = Vec::new();
@@ -89,7 +91,7 @@ impl AiSdk {
         }
     }
 
-    /// Whole data: replaced where it has an id of its own, one after the other where not.
+    /// Sends a data part: an update of an earlier one if it has a fixed id, otherwise a new one.
     fn data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(mut data) = serde_json::from_str::<Value>(json) else { return };
         let (kind, id, transient) = match name {
@@ -111,7 +113,7 @@ impl AiSdk {
             return;
         }
         if name == "choice" {
-            // This protocol calls the text of an option its label.
+            // The protocol calls the text of an option its label.
             for option in data["options"].as_array_mut().into_iter().flatten() {
                 if let Some(fields) = option.as_object_mut()
                     && let Some(text) = fields.remove("text")
@@ -254,7 +256,7 @@ fn part(part: &Value, out: &mut Vec<u8>) {
     data(out, |out| value(out, part));
 }
 
-/// A piece of text, a JSON string, for the part of that id.
+/// Writes a text delta for the part `id`; `text` is a JSON string.
 fn delta(kind: &str, id: &str, text: &str, out: &mut Vec<u8>) {
     data(out, |out| {
         out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"id\":\"{id}\",\"delta\":").as_bytes());

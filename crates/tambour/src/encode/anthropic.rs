@@ -1,4 +1,4 @@
-//! The protocol of Anthropic Messages: blocks that follow each other, and a whole message.
+//! Encoder of the protocol of Anthropic Messages: a sequence of blocks, or a whole message.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 #[derive(Debug)]
 pub struct Anthropic {
     about: About,
-    /// Blocks so far, and the kind of the one that is open.
+    /// Number of finished blocks, and the kind of the open one.
     blocks: usize,
     open: Option<Kind>,
     answer: Answer,
@@ -27,7 +27,7 @@ enum Kind {
 }
 
 impl Anthropic {
-    /// Writes about this.
+    /// Creates the encoder of one message.
     #[must_use]
     pub fn new(about: About) -> Anthropic {
         let answer = Answer::new(&about);
@@ -56,7 +56,7 @@ impl Anthropic {
         self.open = Some(kind);
     }
 
-    /// Text of the open block, a JSON string.
+    /// Writes text of the open block; `text` is a JSON string.
     fn text(&self, text: &str, out: &mut Vec<u8>) {
         let (kind, field) = match self.open {
             Some(Kind::Thinking) => ("thinking_delta", "thinking"),
@@ -165,7 +165,7 @@ impl Encoder for Anthropic {
     }
 }
 
-/// A failure in the form of this protocol.
+/// Error body for a failure in this protocol.
 #[must_use]
 pub fn error(failure: &Failure) -> Value {
     let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
@@ -182,7 +182,7 @@ pub fn error(failure: &Failure) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": failure.message}})
 }
 
-/// The message of one who wants no stream.
+/// Body of a message that is not streamed.
 #[must_use]
 pub fn whole(about: &About, whole: &Whole) -> Value {
     let thinking = whole.thoughts().iter().map(

@@ -1,4 +1,4 @@
-//! The protocol of OpenAI Chat Completions: chunks, and a whole answer.
+//! Encoder of the protocol of OpenAI Chat Completions: chunks, or a whole completion.
 
 use serde_json::{Value, json};
 
@@ -8,19 +8,19 @@ use super::seen::{Seen, Whole};
 use super::{json, sse};
 use crate::event::{Completed, Failure, ToolCall};
 
-/// How a stream of chunks is written.
+/// Options of a stream of chunks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether token counts follow in a chunk of their own.
+    /// Whether a last chunk with token counts follows.
     pub usage: bool,
-    /// The field of reasoning: `reasoning_content` or `reasoning`; nothing of it is sent when absent.
+    /// Field for reasoning: `reasoning_content` or `reasoning`; `None` sends none.
     pub reasoning: Option<&'static str>,
-    /// Whether titles of phases stand in the reasoning.
+    /// Whether the reasoning includes titles of phases.
     pub titles: bool,
-    /// Whether calls are the client's to run.
+    /// Whether the client runs the calls.
     pub calls: bool,
-    /// Whether further events are sent in a field `tambour`.
+    /// Whether other events are sent in a field `tambour`.
     pub extensions: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for Options {
 pub struct Chat {
     about: About,
     options: Options,
-    /// The fields that all chunks have, up to those of their own.
+    /// JSON of the fields common to all chunks.
     head: Vec<u8>,
     answer: Answer,
     titles: Titles,
@@ -51,7 +51,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Writes about this.
+    /// Creates the encoder of one message.
     #[must_use]
     pub fn new(about: About, options: Options) -> Chat {
         let fixed = json!({
@@ -64,7 +64,7 @@ impl Chat {
         Chat { about, options, head, answer, titles: Titles::default(), phases: 0, calls: 0, over: false }
     }
 
-    /// A chunk with one field of text; `text` is a JSON string.
+    /// Writes a chunk with one text field; `text` is a JSON string.
     fn text(&self, field: &str, text: &str, out: &mut Vec<u8>) {
         data(out, |out| {
             out.extend_from_slice(&self.head);
@@ -196,7 +196,7 @@ impl Encoder for Chat {
     }
 }
 
-/// A failure in the form of this protocol.
+/// Error body for a failure in this protocol.
 #[must_use]
 pub fn error(failure: &Failure) -> Value {
     let kind = match &failure.upstream {
@@ -207,7 +207,7 @@ pub fn error(failure: &Failure) -> Value {
     json!({"error": {"message": failure.message, "type": kind, "param": null, "code": code(failure)}})
 }
 
-/// The answer of one who wants no stream.
+/// Body of a completion that is not streamed.
 #[must_use]
 pub fn whole(about: &About, options: &Options, whole: &Whole) -> Value {
     let completed = whole.completed.as_deref().cloned().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A reader of the log of one message that writes it in one protocol.
+//! Interface of the encoders, which write the log of one message in one protocol, and the encoder of native
+//! protocols.
 
 use std::borrow::Cow;
 
@@ -9,45 +10,46 @@ use super::sse::{Envelope, frame};
 use super::{Protocol, data, json};
 use crate::event::{Event, EventKind, kind_of};
 
-/// One entry of a log, as an encoder gets it.
+/// One log entry as passed to an encoder.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Its number in the message, from 1.
+    /// Number in the message, from 1.
     pub number: u64,
-    /// What it is.
+    /// Kind of entry.
     pub kind: EntryKind<'a>,
-    /// Its JSON in one line: a string for text, an object for an event.
+    /// JSON in one line: a string for text, an object for an event.
     pub json: &'a str,
-    /// The whole raw reply, where [`Encoder::wants_reply`] asked for it.
+    /// Whole raw reply, if [`Encoder::wants_reply`] asked for it.
     pub reply: Option<&'a str>,
 }
 
-/// What an entry is.
+/// Kind of a log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind<'a> {
-    /// Raw text of the reply, and its place among the raw entries, from 1.
+    /// Raw text of the reply, with its number among the raw entries, from 1.
     Raw(u64),
-    /// Reasoning that came in a field of its own.
+    /// Reasoning that the upstream sent in a field of its own.
     Reasoning,
     /// An event, by name.
     Event(&'a str),
 }
 
-/// Writes a log in one protocol. What it writes is a function of the entries alone, so that a replay gives the same bytes.
+/// Writes a log in one protocol. The output depends on the entries alone, so a replay yields the same bytes.
 pub trait Encoder: Send {
-    /// What is sent at once, before any entry. `running`: more entries will come; `now`: the time, RFC 3339.
+    /// Writes the start of the stream, before any entry. `running`: more entries will come; `now`: RFC 3339
+    /// time.
     fn open(&mut self, running: bool, now: &str, out: &mut Vec<u8>);
 
-    /// The next entry. Clients are sent nothing of many of them.
+    /// Writes the next entry. Many entries produce no output.
     fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>);
 
-    /// A sign of life while nothing comes.
+    /// Writes a keep-alive while no entries come.
     fn heartbeat(&mut self, now: &str, out: &mut Vec<u8>);
 
     /// Whether the stream is over for the client.
     fn is_over(&self) -> bool;
 
-    /// Whether it has to be given all entries from the first one on, also for a client that has seen some.
+    /// Whether it needs all entries from the first one on, even for a client that has seen some.
     fn folds(&self) -> bool {
         true
     }
@@ -58,7 +60,7 @@ pub trait Encoder: Send {
     }
 }
 
-/// The part of `completed` that names the dialect.
+/// Part of `completed` that names the dialect.
 #[derive(Deserialize)]
 struct Ended<'a> {
     #[serde(borrow)]
@@ -71,7 +73,7 @@ struct EndedMetadata<'a> {
     dialect: Cow<'a, str>,
 }
 
-/// The protocols of our own: each frame needs nothing but its entry.
+/// Encoder of the native protocols: each frame depends on its entry alone.
 #[derive(Debug)]
 pub struct Native {
     envelope: Envelope,
@@ -82,7 +84,7 @@ pub struct Native {
 }
 
 impl Native {
-    /// Writes `protocol`, with extension events and findings if they are asked for.
+    /// Creates an encoder of `protocol`, with extension events and findings on request.
     #[must_use]
     pub fn new(envelope: Envelope, protocol: Protocol, extensions: bool, findings: bool) -> Native {
         Native { envelope, protocol, extensions, findings, over: false }
@@ -125,7 +127,7 @@ impl Encoder for Native {
                 });
             }
             EntryKind::Event(name) if self.sees(name) => {
-                // A status has no number (J-036): who comes back after it is told it again.
+                // A status has no number (J-036), so a client that reconnects after it receives it again.
                 let number = (name != "status").then_some(number);
                 frame(name, number, &self.envelope, out, |out| match reply {
                     Some(reply) => {

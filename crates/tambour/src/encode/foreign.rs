@@ -1,49 +1,49 @@
-//! What the protocols of other clients have in common.
+//! Parts shared by the protocols of other clients.
 
 use serde_json::{Value, json};
 
 use super::json;
 use crate::event::{Failure, FinishReason};
 
-/// What a stream is about.
+/// Context of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Id of the message.
     pub message: String,
     /// Id of the request.
     pub request: String,
-    /// When it was asked, in seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub created: i64,
-    /// The model as the client named it.
+    /// Model name given by the client.
     pub model: String,
-    /// Whether the answer is sent whole, and nothing of it where the message fails: half a JSON value is none, and no other text may
-    /// stand in for it.
+    /// Whether the answer is sent as a whole, and not at all if the message fails, because half a JSON value
+    /// is useless and no other text may replace it.
     pub whole: bool,
-    /// Id of the response that it goes on from, as the client named it.
+    /// Id of the response it continues, as given by the client.
     pub previous: Option<String>,
-    /// Whether nobody waits for it.
+    /// Whether it runs in the background.
     pub background: bool,
-    /// Whether it goes when it has been read.
+    /// Whether it is deleted after it has been read.
     pub unstored: bool,
 }
 
-/// Token counts by their plain names.
+/// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub input: u64,
-    /// Of the reply.
+    /// Tokens of the reply.
     pub output: u64,
-    /// Of both.
+    /// Tokens of both.
     pub total: u64,
-    /// Of the reply, those of reasoning.
+    /// Tokens of the reply that are reasoning.
     pub reasoning: u64,
-    /// Of the prompt, those that a cache had.
+    /// Tokens of the prompt that were cached.
     pub cached: u64,
 }
 
 impl Tokens {
-    /// The counts in what an upstream gave, under any of its names.
+    /// Reads the counts of any upstream, under any of their names.
     #[must_use]
     pub fn of(usage: &Value) -> Tokens {
         let count = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64()).unwrap_or(0);
@@ -61,7 +61,7 @@ impl Tokens {
         }
     }
 
-    /// As the chat completions interface has them.
+    /// Counts in the form of the chat completions interface.
     #[must_use]
     pub fn chat(&self) -> Value {
         let Tokens { input, output, total, reasoning, cached } = self;
@@ -73,8 +73,8 @@ impl Tokens {
     }
 }
 
-/// The answer as a stream of text: what follows calls of tools waits for the end, since the fallback text is not what a model
-/// said that calls tools and says nothing. So does an answer that is sent whole.
+/// Answer text to be sent. Text behind tool calls is held back until the end, since the fallback text must
+/// not replace an answer that only calls tools. So is an answer that is sent as a whole.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) said: bool,
@@ -88,7 +88,7 @@ impl Answer {
         Answer { said: false, called: false, whole: about.whole, held: Vec::new() }
     }
 
-    /// Takes text, a JSON string; whether it may be sent now.
+    /// Accepts text, a JSON string; returns whether it may be sent now.
     pub(super) fn text(&mut self, text: &str) -> bool {
         if self.whole || self.called && !self.said {
             self.held.push(text.to_owned());
@@ -102,14 +102,15 @@ impl Answer {
         self.called = true;
     }
 
-    /// What was held, at the end of a message.
+    /// Takes the held text at the end of a message; drops it if the answer was `replaced`.
     pub(super) fn release(&mut self, replaced: bool) -> Vec<String> {
         let held = std::mem::take(&mut self.held);
         if replaced { Vec::new() } else { held }
     }
 }
 
-/// Titles of phases that are told as text: the first waits for the text of its phase, since one without any, alone, says nothing.
+/// Titles of phases that are sent as text. The first is held back until its phase has text: an empty single
+/// phase is not sent.
 #[derive(Debug, Default)]
 pub(super) struct Titles {
     count: usize,
@@ -117,7 +118,7 @@ pub(super) struct Titles {
 }
 
 impl Titles {
-    /// A phase begins; the titles that are told now.
+    /// Begins a phase; returns the titles to be sent now.
     pub(super) fn phase(&mut self, title: &str) -> Vec<String> {
         self.count += 1;
         if self.count == 1 {
@@ -127,24 +128,25 @@ impl Titles {
         self.held.take().into_iter().chain([title.to_owned()]).collect()
     }
 
-    /// Text of the phase comes; the title that is told before it.
+    /// Title to be sent before the next text of the phase, if it is still held back.
     pub(super) fn text(&mut self) -> Option<String> {
         self.held.take()
     }
 }
 
-/// The id of a call that is unique in all messages.
+/// Id of a call that is unique across messages.
 pub(super) fn call_id(about: &About, call: &str) -> String {
     let message = about.message.rsplit_once('_').map_or(&*about.message, |(_, id)| id);
     format!("{call}_{message}")
 }
 
-/// The word for a failure: that of the service which found the request wrong, since clients act on it, else our own.
+/// Error code of a failure: that of an upstream which refused the request, since clients act on it, otherwise
+/// our own.
 pub(super) fn code(failure: &Failure) -> &str {
     failure.upstream.as_ref().and_then(|refusal| refusal.code.as_deref()).unwrap_or(&failure.code)
 }
 
-/// Appends a frame without a name.
+/// Appends a frame without an event name.
 pub(super) fn data(out: &mut Vec<u8>, json: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"data: ");
     json(out);
@@ -159,17 +161,17 @@ pub(super) fn named(out: &mut Vec<u8>, name: &str, json: impl FnOnce(&mut Vec<u8
     data(out, json);
 }
 
-/// Appends a value.
+/// Appends a JSON value.
 pub(super) fn value(out: &mut Vec<u8>, value: &Value) {
     json::value(value, out);
 }
 
-/// Titles as text of the reasoning, in a line of their own.
+/// Title as text of the reasoning, on its own line.
 pub(super) fn title(title: &str, first: bool) -> String {
     format!("{}**{title}**\n", if first { "" } else { "\n\n" })
 }
 
-/// Why it ended, in the words of the chat completions interface.
+/// Finish reason in terms of the chat completions interface.
 pub(super) fn finish_reason(reason: FinishReason, called: bool) -> &'static str {
     match reason {
         FinishReason::Length => "length",

@@ -1,10 +1,10 @@
-//! JSON of events, written straight into the output: deltas are most of a stream, so they take no detour.
+//! JSON of events, written directly to the output, since most of a stream is deltas.
 
 use serde::Serialize;
 
 use crate::event::Event;
 
-/// Appends the event's data as a JSON object.
+/// Appends the data of an event as a JSON object.
 #[inline]
 pub fn data(event: &Event<'_>, out: &mut Vec<u8>) {
     match event {
@@ -49,7 +49,8 @@ pub fn number(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Appends a JSON string. All that can end a line in it is escaped, so that it fits an SSE `data:` line (J-034).
+/// Appends a JSON string. All characters that could end a line are escaped, so that it fits an SSE `data:`
+/// line (J-034).
 #[inline]
 pub fn string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);

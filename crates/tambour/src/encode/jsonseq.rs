@@ -1,4 +1,5 @@
-//! The output protocol `jsonseq_v1`: contract events, system events, and the extension events a client asked for.
+//! Encoder of the output protocol `jsonseq_v1`: contract events, system events, and the extension events a
+//! client asked for.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,8 +8,8 @@ use super::json;
 use super::sse::{Envelope, frame};
 use crate::event::{Completed, Event, FinishReason, Metadata};
 
-/// Appends the frame of one event. `number` is the event's number in the log of its message; `status` and
-/// `heartbeat` do not carry it (J-036).
+/// Appends the frame of one event. `number` is its number in the log of the message; `status` and `heartbeat`
+/// do not carry it (J-036).
 ///
 /// ```
 /// use tambour::{Event, encode::{jsonseq, sse::Envelope}};
@@ -24,7 +25,7 @@ use crate::event::{Completed, Event, FinishReason, Metadata};
 pub fn event(event: &Event<'_>, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     let id = (!matches!(event, Event::Status { .. } | Event::Heartbeat { .. })).then_some(number);
     frame(event.name(), id, envelope, out, |out| match event {
-        // The raw reply belongs to the legacy protocol only.
+        // The raw reply is sent only in the legacy protocol.
         Event::Completed(completed) if completed.reply.is_some() => completed_with(completed, None, out),
         event => json::data(event, out),
     });

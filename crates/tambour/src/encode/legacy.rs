@@ -1,4 +1,4 @@
-//! The output protocol `legacy`: raw reply text as it comes, and the whole of it at the end (J-032).
+//! Encoder of the output protocol `legacy`: raw reply text as it arrives, and all of it at the end (J-032).
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use super::{json, jsonseq};
 use crate::dialect::{self, escape_literals};
 use crate::event::{Event, EventKind};
 
-/// Appends the `content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message; `number` is
-/// the number of the entry in the log.
+/// Appends the `content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message;
+/// `number` is the number of the entry in the log.
 pub fn content_delta(seq: u64, delta: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     frame("content_delta", Some(number), envelope, out, |out| {
         out.extend_from_slice(b"{\"seq\":");
@@ -20,8 +20,8 @@ pub fn content_delta(seq: u64, delta: &str, number: u64, envelope: &Envelope, ou
     });
 }
 
-/// Appends the frame of a system event, and nothing for other events. `completed` gets the whole `reply`, raw but for the minimal
-/// escape of ThinkingML, with which it passes the check of its structure.
+/// Appends the frame of a system event, and nothing for other events. `completed` gets the whole raw `reply`,
+/// for ThinkingML with minimal escapes, so that it passes the check of its structure.
 pub fn event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     match event {
         Event::Completed(completed) => {
@@ -34,7 +34,7 @@ pub fn event(event: &Event<'_>, reply: &str, number: u64, envelope: &Envelope, o
     }
 }
 
-/// The raw reply as `completed` shows it, of the dialect that it was read as.
+/// Raw reply as shown in `completed`, for the dialect it was read as.
 pub(super) fn shown_reply<'a>(dialect: &str, reply: &'a str) -> Cow<'a, str> {
     match dialect == dialect::THINKINGML {
         true => escape_literals(reply),

@@ -1,9 +1,10 @@
-//! Events to bytes, one file per form: JSON Lines, Server-Sent Events in the protocols `legacy` and `jsonseq_v1`, and those of
-//! other clients: [`chat`], [`responses`], [`anthropic`], [`ai_sdk`], [`ag_ui`].
+//! Encoders of events to bytes, one file per format: JSON Lines, Server-Sent Events in the protocols `legacy`
+//! and `jsonseq_v1`, and protocols of other clients: [`chat`], [`responses`], [`anthropic`], [`ai_sdk`],
+//! [`ag_ui`].
 //!
-//! Encoders append to a `Vec<u8>`. Those of our own protocols need nothing but an entry and its number, so that any part of a
-//! log can be encoded again; those of other protocols fold the log from its first entry on. What does not belong here: sockets, and which events a
-//! client wants.
+//! Encoders append to a `Vec<u8>`. Those of the native protocols need only an entry and its number, so that
+//! any part of a log can be encoded again; those of other protocols fold the log from its first entry on.
+//! Sockets, and the choice of events a client wants, do not belong here.
 
 pub mod ag_ui;
 pub mod ai_sdk;
@@ -25,11 +26,11 @@ pub use foreign::{About, Tokens};
 pub use json::{data, number, string};
 pub use seen::Whole;
 
-/// How events are written to a client.
+/// Native protocol in which events are written to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// Raw reply text in `content_delta`, the whole of it in `completed` (J-032).
+    /// Raw reply text in `content_delta`, and all of it in `completed` (J-032).
     #[default]
     Legacy,
     /// Contract events (J-001).
@@ -37,10 +38,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: &[Protocol] = &[Protocol::Legacy, Protocol::JsonSeqV1];
 
-    /// The public name.
+    /// Public name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,14 +50,14 @@ impl Protocol {
         }
     }
 
-    /// The protocol of that name.
+    /// Protocol called `name`.
     #[must_use]
     pub fn named(name: &str) -> Option<Protocol> {
         Protocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
     }
 
-    /// The protocol that the setting `llm_app_settings.app_output_protocol` asks for: the legacy one unless the
-    /// setting names another that exists (J-032).
+    /// Protocol that the setting `llm_app_settings.app_output_protocol` selects: the legacy one unless it
+    /// names another known one (J-032).
     #[must_use]
     pub fn of_setting(setting: Option<&str>) -> Protocol {
         setting.and_then(Protocol::named).unwrap_or_default()

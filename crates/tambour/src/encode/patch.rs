@@ -1,21 +1,21 @@
-//! Updates of a state as JSON Patch (RFC 6902).
+//! Conversion of state updates to JSON Patch (RFC 6902).
 
 use serde_json::{Value, json};
 
 use crate::state::{ApplyOptions, Operation, apply};
 
-/// What a `state_update` came to.
+/// Result of a `state_update`.
 #[derive(Default)]
 pub(super) struct Update {
-    /// What was carried out, as `[op, path, value?]`.
+    /// Applied operations, as `[op, path, value?]`.
     pub(super) applied: Vec<Value>,
-    /// What takes the state before it to the one after it.
+    /// Patch from the state before to the state after.
     pub(super) patch: Vec<Value>,
-    /// What was refused, with what the server says of it.
+    /// Refused operations, each with its result.
     pub(super) refused: Vec<(Value, Value)>,
 }
 
-/// Takes `state` on to what is after a `state_update`.
+/// Applies a `state_update` to `state`.
 pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
     let list = |name: &str| update[name].as_array().map_or(&[][..], Vec::as_slice);
     let before = state.clone();
@@ -23,7 +23,7 @@ pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
     for (at, operation) in list("operations").iter().enumerate() {
         let parts = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
         let operation = Value::Array(parts.collect());
-        // What the server did is told by its results alone.
+        // Only the results tell which operations were applied.
         let Some(result) = list("results").iter().find(|result| result["index"].as_u64() == Some(at as u64))
         else {
             continue;
@@ -40,7 +40,7 @@ pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
     came
 }
 
-/// A state of which nothing was said yet.
+/// Initial state of a conversation.
 pub(super) fn empty() -> Value {
     json!({})
 }

@@ -1,4 +1,4 @@
-//! The protocol of OpenAI Responses: typed events with a number each, and the whole response.
+//! Encoder of the protocol of OpenAI Responses: typed, numbered events, or the whole response.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 #[derive(Debug)]
 pub struct Responses {
     about: About,
-    /// Number of the next event, and how many of them the client has seen.
+    /// Number of the next event, and number of events the client has seen.
     next: u64,
     seen: u64,
-    /// Items that are done.
+    /// Finished items.
     output: Vec<Value>,
     open: Option<Open>,
     answer: Answer,
@@ -25,7 +25,7 @@ pub struct Responses {
     over: bool,
 }
 
-/// An item under way.
+/// An open item.
 #[derive(Debug)]
 struct Open {
     kind: Kind,
@@ -40,7 +40,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What its events are called, and what its one part is.
+    /// Names of its part events, text events and index field, and the type of its part.
     fn names(self) -> [&'static str; 4] {
         match self {
             Kind::Reasoning => [
@@ -75,7 +75,7 @@ impl Kind {
 }
 
 impl Responses {
-    /// Writes about this, for a client that has seen the events before number `seen`.
+    /// Creates the encoder of one response, for a client that has seen the events before number `seen`.
     #[must_use]
     pub fn new(about: About, seen: u64) -> Responses {
         Responses {
@@ -131,7 +131,7 @@ impl Responses {
         if sequence < self.seen {
             return;
         }
-        // One for each piece of the reply: written without a tree of values.
+        // Sent for each piece of the reply, so it is written without a tree of values.
         let [_, name, index, _] = kind.names();
         let event = format!("{name}.delta");
         named(out, &event, |out| {
@@ -252,7 +252,7 @@ impl Encoder for Responses {
     }
 }
 
-/// The response of one who wants no stream.
+/// Body of a response that is not streamed.
 #[must_use]
 pub fn whole(about: &About, whole: &Whole) -> Value {
     let mut output: Vec<Value> = Vec::new();
@@ -298,7 +298,7 @@ fn status(reason: FinishReason) -> &'static str {
     }
 }
 
-/// The response as it stands.
+/// Body of the response in its current state.
 fn response(
     about: &About,
     output: &[Value],

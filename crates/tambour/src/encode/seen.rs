@@ -1,4 +1,4 @@
-//! What an entry of a log says, for protocols that are not our own.
+//! Content of log entries, for the protocols of other clients.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use serde_json::value::RawValue;
 use super::encoder::{Entry, EntryKind};
 use crate::event::{Completed, Failure, ToolCall, ToolResult};
 
-/// What an entry says.
+/// Content of a log entry.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
     /// `serp_summary`, as JSON.
     Summary(&'a str),
     ThinkingStart,
-    /// A phase begins.
+    /// Start of a phase.
     Phase {
         id: u64,
         title: Cow<'a, str>,
     },
-    /// Text of the phase under way, as a JSON string.
+    /// Text of the open phase, as a JSON string.
     PhaseText(&'a str),
     ThinkingEnd,
     /// Text of the answer, as a JSON string.
@@ -30,7 +30,7 @@ pub(crate) enum Seen<'a> {
     FinalEnd,
     Call(ToolCall),
     Result(ToolResult),
-    /// Another event beside the contract, by name, as JSON.
+    /// Another extension event: its name, and its JSON.
     Beside(&'a str, &'a str),
     /// `status`, as JSON.
     Status(&'a str),
@@ -39,7 +39,7 @@ pub(crate) enum Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// `None` for what is nobody's business, and for what cannot be read.
+    /// Parses an entry; `None` if it is internal or cannot be read.
     pub(crate) fn new(entry: &Entry<'a>) -> Option<Seen<'a>> {
         let EntryKind::Event(name) = entry.kind else { return None };
         let json = entry.json;
@@ -72,9 +72,9 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The text of a delta as the JSON string it is written as.
+/// JSON string that holds the text of a delta.
 fn text(json: &str) -> Option<&str> {
-    // As this library writes them.
+    // Fast path: deltas as this library writes them.
     if let Some(text) = json.strip_prefix("{\"text\":").and_then(|rest| rest.strip_suffix('}')) {
         return Some(text);
     }
@@ -86,36 +86,36 @@ fn text(json: &str) -> Option<&str> {
     serde_json::from_str::<Delta<'_>>(json).ok().map(|delta| delta.text.get())
 }
 
-/// The text of a JSON string.
+/// Text of a JSON string.
 pub(crate) fn plain(json: &str) -> Cow<'_, str> {
     serde_json::from_str::<Cow<'_, str>>(json).unwrap_or_default()
 }
 
-/// A whole answer, for clients that want no stream: a fold of the log.
+/// A whole message, for clients without streaming: a fold of the log.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Whole {
     /// Phases of the reasoning: title and text.
     pub phases: Vec<(String, String)>,
-    /// The answer. Empty where calls stand in its place.
+    /// Answer. Empty if there are only calls.
     pub answer: String,
-    /// Calls, in order.
+    /// Calls in order.
     pub calls: Vec<ToolCall>,
-    /// Whether the answer, if there is one, follows them.
+    /// Whether the answer, if any, follows the calls.
     pub calls_first: bool,
     /// Results of calls that ran.
     pub results: Vec<ToolResult>,
-    /// Other events beside the contract: name and data.
+    /// Other extension events: name and data.
     pub beside: Vec<(String, Value)>,
-    /// How it ended; absent while it runs, or when it failed.
+    /// End of the message; `None` while it runs or if it failed.
     pub completed: Option<Box<Completed>>,
-    /// Why it failed.
+    /// Failure that ended the message.
     pub failure: Option<Failure>,
     said: bool,
 }
 
 impl Whole {
-    /// Takes the next entry.
+    /// Folds the next entry.
     pub fn add(&mut self, entry: &Entry<'_>) {
         match Seen::new(entry) {
             Some(Seen::Phase { title, .. }) => self.phases.push((title.into_owned(), String::new())),
@@ -135,7 +135,7 @@ impl Whole {
             Some(Seen::Queries(json)) => self.keep("serp_queries", json),
             Some(Seen::Beside(name, json)) => self.keep(name, json),
             Some(Seen::Completed(completed)) => {
-                // The fallback text is not what a model said that calls tools and says nothing.
+                // The fallback text must not replace an answer that only calls tools.
                 if !self.said && !self.calls.is_empty() && completed.metadata.fallback_reason.is_some() {
                     self.answer.clear();
                 }
@@ -146,7 +146,7 @@ impl Whole {
         }
     }
 
-    /// The phases of the reasoning; one without text, alone, says nothing.
+    /// Phases of the reasoning; an empty single phase is left out.
     #[must_use]
     pub fn thoughts(&self) -> &[(String, String)] {
         match &self.phases[..] {
@@ -155,7 +155,7 @@ impl Whole {
         }
     }
 
-    /// The reasoning as one text, with its titles if `titled`.
+    /// Reasoning as one text, with titles if `titled`.
     #[must_use]
     pub fn reasoning(&self, titled: bool) -> String {
         let phase = |(title, text): &(String, String)| {

@@ -1,13 +1,15 @@
-//! Frames of Server-Sent Events: `id:` where there is one, one `event:` line, one `data:` line, a blank line (J-034).
+//! Frames of Server-Sent Events: an optional `id:` line, one `event:` line, one `data:` line, a blank line
+//! (J-034).
 
 use super::json;
 
-/// The names every event of a message carries in its data, `message_id` and `request_id` (J-030), written once.
+/// Serialized fields that every event of a message carries in its data, `message_id` and `request_id`
+/// (J-030).
 #[derive(Clone, Debug)]
 pub struct Envelope(Vec<u8>);
 
 impl Envelope {
-    /// The envelope of one message.
+    /// Creates the envelope of one message.
     #[must_use]
     pub fn new(message_id: &str, request_id: &str) -> Envelope {
         let mut out = b"\"message_id\":".to_vec();
@@ -19,10 +21,10 @@ impl Envelope {
     }
 }
 
-/// Bytes of a short frame.
+/// Bytes reserved for a short frame.
 const FRAME: usize = 320;
 
-/// Appends one frame. `data` appends a JSON object in one line; the envelope is added to it.
+/// Appends one frame. `data` appends a JSON object in one line, to which the envelope is added.
 #[inline]
 pub fn frame(
     name: &str,
@@ -32,7 +34,7 @@ pub fn frame(
     data: impl FnOnce(&mut Vec<u8>),
 ) {
     if out.capacity() == 0 {
-        // A short event as a whole: growing bit by bit costs more than the writing.
+        // Reserves a short event at once, since growing step by step costs more than the writing.
         out.reserve(FRAME);
     }
     if let Some(id) = id {

@@ -6,10 +6,10 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Makes the type of the events that stand beside the contract: a line is all that a new one needs here.
+/// Generates the enum of extension events; a new one needs one line here.
 macro_rules! extensions {
     ($($(#[doc = $about:literal])+ $variant:ident($data:ty) = $name:literal,)+) => {
-        /// An event beside the contract that is known whole. Without it the stream is as valid.
+        /// A complete extension event. A stream without it is as valid.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "event", content = "data")]
         #[non_exhaustive]
@@ -18,10 +18,10 @@ macro_rules! extensions {
         }
 
         impl Extension {
-            /// The names of all of them.
+            /// Names of all extension events.
             pub const NAMES: &[&str] = &[$($name),+];
 
-            /// The event's public name.
+            /// Public name of the event.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
@@ -29,7 +29,7 @@ macro_rules! extensions {
                 }
             }
 
-            /// The event's data as JSON.
+            /// Data of the event as JSON.
             #[must_use]
             pub fn data(&self) -> Value {
                 match self {
@@ -48,42 +48,42 @@ macro_rules! extensions {
 }
 
 extensions! {
-    /// `plan`: what a plan came to.
+    /// `plan`: result of reading a plan.
     Plan(PlanOutcome) = "plan",
     /// `tool_call`: a call that may run.
     ToolCall(ToolCall) = "tool_call",
     /// `tool_start`: a call begins to run.
     ToolStart(ToolStart) = "tool_start",
-    /// `tool_result`: what a call gave.
+    /// `tool_result`: result of a call.
     ToolResult(ToolResult) = "tool_result",
     /// `state_update`: operations on the state of the conversation.
     StateUpdate(StateUpdate) = "state_update",
-    /// `status_bar`: what a status bar shows.
+    /// `status_bar`: items of a status bar.
     StatusBar(StatusBar) = "status_bar",
-    /// `details`: text that is folded.
+    /// `details`: text in a collapsible section.
     Details(Details) = "details",
-    /// `choice`: a choice for the user.
+    /// `choice`: options offered to the user.
     Choice(Choice) = "choice",
     /// `ui_component`: a component of the client.
     UiComponent(UiComponent) = "ui_component",
     /// `media`: an image, audio or video, by reference.
     Media(Media) = "media",
-    /// `element`: a tag of the caller's own.
+    /// `element`: an element of the caller's own structure.
     Element(OwnElement) = "element",
-    /// `exit_decision`: whether a dialogue action is over (S-061).
+    /// `exit_decision`: decision whether a dialogue action is over (S-061).
     ExitDecision(ExitDecision) = "exit_decision",
-    /// `notice`: what the user should be told without stopping.
+    /// `notice`: information for the user that does not stop the reply.
     Notice(Notice) = "notice",
-    /// `form`: the client shows a form and answers with what was filled in.
+    /// `form`: a form that the client shows; its answer holds the entered values.
     Form(Form) = "form",
-    /// `picture`: the client shows a picture and answers when it was seen.
+    /// `picture`: a picture that the client shows; it answers once the user has seen it.
     Picture(Picture) = "picture",
-    /// `skill`: the client runs something of its own and answers with what came of it.
+    /// `skill`: an operation that the client runs; its answer holds the result.
     Skill(Skill) = "skill",
 }
 
 impl Extension {
-    /// The event called `name` with this data, or `None` when it is none.
+    /// Parses an extension event from its name and data; `None` if it is none.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Extension> {
         if !Extension::NAMES.contains(&name) {
@@ -92,7 +92,7 @@ impl Extension {
         serde_json::from_value(serde_json::json!({ "event": name, "data": data })).ok()
     }
 
-    /// JSON Schema of `{"event": NAME, "data": {...}}`, all of them.
+    /// JSON Schema of `{"event": NAME, "data": {...}}` for all extension events.
     #[must_use]
     pub fn schema() -> Value {
         let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -103,7 +103,7 @@ impl Extension {
     }
 }
 
-/// What an `aside` holds.
+/// Kind of an `aside`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -114,24 +114,24 @@ pub enum AsideKind {
     Thought,
 }
 
-/// Something the user should be told without stopping.
+/// Information for the user that does not stop the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
-    /// Stable word.
+    /// Stable code.
     pub code: Cow<'static, str>,
     /// Text for the user.
     pub message: String,
-    /// What it is about, such as a call id.
+    /// Subject of the notice, such as a call id.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<String>,
 }
 
-/// What the client of a dialogue is asked to do. The dialogue waits for its answer, which names the call.
+/// Request to the client of a dialogue. The dialogue waits for an answer that names the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// Unique in its dialogue: `call_1`, `call_2`, ...
     pub call_id: String,
-    /// The fields of the action, as its author wrote them.
+    /// Fields of the action, as its author wrote them.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
@@ -148,15 +148,15 @@ pub struct Picture(pub Request);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Skill(pub Request);
 
-/// Data of `plan`: what a plan came to.
+/// Data of `plan`: result of reading a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct PlanOutcome {
-    /// The four-field object after validation, with unknown fields kept (P-029); or the fallback (P-017).
+    /// Validated object of four fields, with unknown fields preserved (P-029), or the fallback (P-017).
     pub plan: Value,
     /// Whether its calls may run.
     pub executable: bool,
-    /// Whether it is the fallback.
+    /// Whether it is the fallback plan.
     pub is_fallback: bool,
 }
 
@@ -174,7 +174,7 @@ pub struct ToolCall {
 /// Data of `tool_start`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolStart {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
     /// Name of the tool.
     pub name: String,
@@ -183,37 +183,37 @@ pub struct ToolStart {
 /// Data of `tool_result`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// Whether the tool did what it was asked.
+    /// Whether the tool succeeded.
     pub ok: bool,
-    /// What it gave, when `ok`.
+    /// Result, if `ok`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<Value>,
-    /// What went wrong, when not `ok`.
+    /// Error, if not `ok`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<ToolError>,
     /// Milliseconds between start and result.
     pub elapsed_ms: u64,
 }
 
-/// Why a call gave no result.
+/// Reason why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
-    /// Stable word.
+    /// Stable code.
     pub code: Cow<'static, str>,
-    /// What happened.
+    /// Description of the error.
     pub message: String,
 }
 
 /// Data of `state_update` (F-110).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateUpdate {
-    /// Why, in the model's words; empty when it gave no reason.
+    /// Reason in the model's words; empty if it gave none.
     pub analysis: String,
-    /// The operations in order, those that can never be carried out among them.
+    /// Operations in order, including those that can never be carried out.
     pub operations: Vec<StateOperation>,
-    /// What came of each; only where a state is attached.
+    /// Result of each operation; only with an attached state.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub results: Option<Vec<StateResult>>,
 }
@@ -221,37 +221,38 @@ pub struct StateUpdate {
 /// One operation on the state (F-111).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateOperation {
-    /// Its name in upper case; as it was written if there is none such.
+    /// Name of the operation in upper case; an unknown one as written.
     pub op: String,
-    /// Its path as it was written.
+    /// Path as written.
     pub path: String,
-    /// Its value, if it has one.
+    /// Value of the operation, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
     pub value: Option<Value>,
-    /// Why nobody carries it out, whatever the state is: a stable word. Its value is left out then.
+    /// Stable code of the reason why the operation can never be carried out, whatever the state. Its value is
+    /// left out then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,
 }
 
-/// What came of one operation (F-113).
+/// Result of one operation (F-113).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateResult {
-    /// Its index in the block.
+    /// Index of the operation in its block.
     pub index: usize,
     /// Whether it was carried out.
     pub ok: bool,
-    /// The value that was there.
+    /// Value before the operation.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
     pub before: Option<Value>,
-    /// The value that is there now.
+    /// Value after the operation.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
     pub after: Option<Value>,
-    /// Why it was refused: a stable word.
+    /// Stable code of the reason why it was refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
 
-/// A field that is given, also if it is null.
+/// Deserializes a field that is present, `null` included.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -259,18 +260,18 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 /// Data of `status_bar` (F-130).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusBar {
-    /// What it shows, in order.
+    /// Items in order.
     pub items: Vec<StatusItem>,
 }
 
-/// One item of a status bar. Deeper ones than the schema describes are of the same form.
+/// One item of a status bar. Items below the depth that the schema describes have the same form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusItem {
-    /// Its name as it was written; empty for text outside of tags.
+    /// Name as written; empty for text outside of tags.
     pub name: String,
-    /// Its own text.
+    /// Text directly in the item.
     pub text: String,
-    /// Those inside of it.
+    /// Nested items.
     pub items: Vec<StatusItem>,
 }
 
@@ -283,7 +284,7 @@ impl JsonSchema for StatusItem {
         true
     }
 
-    // Schemas are written without references: items of items are not described once more.
+    // Schemas are written without references, so nested items are not described again.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
         schemars::json_schema!({
             "type": "object",
@@ -301,18 +302,18 @@ impl JsonSchema for StatusItem {
 /// Data of `details` (F-131).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Details {
-    /// Its heading; may be empty.
+    /// Heading; may be empty.
     pub summary: String,
-    /// Markdown with inline HTML of the list.
+    /// Markdown with inline HTML of the whitelist.
     pub text: String,
 }
 
 /// Data of `choice` (F-132).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// What is asked; may be empty.
+    /// Question; may be empty.
     pub prompt: String,
-    /// What can be chosen, at least one.
+    /// Options, at least one.
     pub options: Vec<ChoiceOption>,
 }
 
@@ -321,18 +322,18 @@ pub struct Choice {
 pub struct ChoiceOption {
     /// Unique in its choice.
     pub id: String,
-    /// Its text.
+    /// Label of the option.
     pub text: String,
 }
 
 /// Data of `ui_component` (F-133).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UiComponent {
-    /// Its name, `namespace.component`.
+    /// Name of the view, `namespace.component`.
     pub view: String,
-    /// What it is made with.
+    /// Properties of the component.
     pub props: Value,
-    /// What is shown by who cannot draw it; absent when the model gave none and the client draws the view.
+    /// Text for clients that cannot draw the view; absent if the model gave none and the client can.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_text: Option<String>,
 }
@@ -345,45 +346,45 @@ pub struct Media {
     pub kind: String,
     /// A relative path, or an address with `https:` or `asset:`.
     pub src: String,
-    /// What it shows; may be empty.
+    /// Alternative text; may be empty.
     pub alt: String,
 }
 
-/// Data of `element`: a tag of a structure of the caller's own, which is no reply tag of Filament (F-200).
+/// Data of `element`: an element of the caller's own structure that is no reply tag of Filament (F-200).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnElement {
-    /// Name of the tag in the structure.
+    /// Tag name in the structure.
     pub name: String,
-    /// Its attributes.
+    /// Attributes of the tag.
     pub attributes: std::collections::BTreeMap<String, String>,
-    /// Its text; of a JSON body none.
+    /// Text of the element; empty for a JSON body.
     pub text: String,
-    /// The value of a JSON body.
+    /// Value of a JSON body.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
     pub value: Option<Value>,
 }
 
-/// Data of `exit_decision`: whether a dialogue action is over (S-061, S-070 to S-083).
+/// Data of `exit_decision`: decision whether a dialogue action is over (S-061, S-070 to S-083).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ExitDecision {
     /// Whether the action ends.
     pub should_exit: bool,
-    /// Why, as a text for people.
+    /// Reason, as text for people.
     pub reason: String,
-    /// The rule that decided.
+    /// Rule that decided.
     pub decision_source: DecisionSource,
-    /// Conditions of understanding that do not hold; empty when it was reached.
+    /// Criteria of understanding that are not met; empty if all are.
     pub unmet: Vec<Cow<'static, str>>,
-    /// The round just answered, from 1.
+    /// Round just answered, from 1.
     pub round: u32,
     /// Rounds after which the action ends in any case.
     pub max_rounds: u32,
-    /// The assessment it rests on, with defaults in the place of what was missing (S-055).
+    /// Assessment the decision rests on, with defaults for missing values (S-055).
     pub assessment: Value,
 }
 
-/// The rule behind an exit decision.
+/// Rule behind an exit decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -392,6 +393,6 @@ pub enum DecisionSource {
     MaxRounds,
     /// The user has understood (S-071, S-072).
     ExitCriteria,
-    /// Neither: the model's word is passed on (S-073).
+    /// Neither applies: the model's suggestion is used (S-073).
     LlmSuggestion,
 }

@@ -1,12 +1,12 @@
-//! Events of a whole reply in little memory.
+//! Sink that stores the events of a whole reply compactly.
 
 use super::{Event, Sink, push_joined};
 use crate::finding::Finding;
 
-/// Keeps everything, and joins the pieces of one text while they come: there may be as many of them as bytes.
+/// Sink that stores everything and joins deltas of one text as they arrive; there may be one per byte.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Joined {
-    /// Events in order, neighbouring deltas joined.
+    /// Events in order, adjacent deltas joined.
     pub events: Vec<Event<'static>>,
     /// Findings in order.
     pub findings: Vec<Finding>,

@@ -1,7 +1,7 @@
-//! The one typed event vocabulary and its JSON names.
+//! Typed vocabulary of events, and their JSON names.
 //!
-//! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`] keeps them.
-//! What does not belong here: the order of events (`sequence` makes it, `contract` checks it).
+//! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`]
+//! detaches them. The order of events does not belong here: `sequence` produces it, `contract` checks it.
 
 mod extension;
 mod joined;
@@ -65,7 +65,7 @@ pub enum Event<'a> {
     FinalEnd,
     /// `status`, a system event.
     Status {
-        /// Word for what is happening.
+        /// Word for the state, such as `running`.
         state: Cow<'a, str>,
     },
     /// `heartbeat`, a system event.
@@ -84,60 +84,60 @@ pub enum Event<'a> {
     },
     /// `aside`: a comment, or a thought after the answer began. Extension.
     Aside {
-        /// Which of the two.
+        /// Kind of aside.
         kind: AsideKind,
-        /// Its text.
+        /// Text of the comment or thought.
         text: Cow<'a, str>,
     },
-    /// Anything else beside the contract, known whole. Extension.
+    /// Any other extension event; always complete. Extension.
     Extension(Box<Extension>),
-    /// `finding`. Extension, only when asked for.
+    /// `finding`. Extension, sent only on request.
     Finding(Box<Finding>),
 }
 
 /// Data of `error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Stable word.
+    /// Stable error code.
     pub code: Cow<'static, str>,
-    /// What happened.
+    /// Description of the failure.
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
-    /// Refusal of the service that was asked, where the request itself was at fault.
+    /// Refusal by the upstream, if the request itself was at fault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub upstream: Option<Box<Refusal>>,
 }
 
 impl Failure {
-    /// A failure of ours.
+    /// Failure that the upstream did not cause.
     #[must_use]
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>, retryable: bool) -> Failure {
         Failure { code: code.into(), message: message.into(), retryable, upstream: None }
     }
 }
 
-/// Refusal of a service, as it told it.
+/// Refusal of a request, as the upstream reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// HTTP status, such as 404.
     pub status: u16,
-    /// Its own word for the error, such as `context_length_exceeded`; absent when it has none.
+    /// Error code of the upstream, such as `context_length_exceeded`; absent if it gave none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub code: Option<String>,
 }
 
-/// Why a reply ended.
+/// Reason why a reply ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// The model was done.
+    /// The model finished normally.
     #[default]
     Stop,
-    /// Cut by a token limit, or the stream ended without a reason.
+    /// Truncated by a token limit, or the stream ended without a reason.
     Length,
-    /// Cut by the provider's filter.
+    /// Truncated by the provider's filter.
     ContentFilter,
     /// The model called tools.
     ToolCalls,
@@ -149,11 +149,11 @@ pub enum FinishReason {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completed {
-    /// Token counts as the upstream gave them; `null` when it gave none.
+    /// Token counts as the upstream reported them; `null` if it gave none.
     pub usage: Value,
-    /// Why the reply ended.
+    /// Reason why the reply ended.
     pub finish_reason: FinishReason,
-    /// What happened on the way.
+    /// Figures and reasons about the reply.
     pub metadata: Metadata,
     /// The whole raw reply; only in the legacy protocol.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -172,23 +172,25 @@ pub struct Metadata {
     pub warnings: u32,
     /// Number of re-asks.
     pub reasks: u32,
-    /// Why the answer was replaced by the fallback, such as `parsing_error`; absent when it was not.
+    /// Reason why the answer was replaced by the fallback, such as `parsing_error`; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_reason: Option<Cow<'static, str>>,
-    /// Why a reply whose text was kept could not be read as asked, such as `plan_missing`.
+    /// Reason why a reply whose text was preserved could not be read as requested, such as `plan_missing`
+    ///
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unused_reason: Option<Cow<'static, str>>,
-    /// Whether the reply was cut by a limit, a filter, a failure or an end without a reason.
+    /// Whether the reply was truncated by a limit, a filter, a failure or an end without a reason (X-014,
+    ///
     pub truncated: bool,
     /// Notices of the reply.
     pub notices: Vec<Notice>,
-    /// Whether a dialogue action is over; only where a round was given.
+    /// Decision whether a dialogue action is over; only if a round was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_decision: Option<ExitDecision>,
 }
 
 impl<'a> Event<'a> {
-    /// The event's public name.
+    /// Public name of the event.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -211,7 +213,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event's data as JSON, without the envelope (`message_id`, `request_id`).
+    /// Data of the event as JSON, without the envelope (`message_id`, `request_id`).
     #[must_use]
     pub fn data(&self) -> Value {
         fn plain<T: Serialize>(value: &T) -> Value {
@@ -235,7 +237,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The contract event called `name` with this data, or `None` when it is none. Others: [`Extension::parse`].
+    /// Parses a contract event from its name and data; `None` if it is none. See [`Extension::parse`] for
+    /// others.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Event<'static>> {
         let text = |field: &str| Some(Cow::Owned(data.get(field)?.as_str()?.to_owned()));
@@ -258,7 +261,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// What stands beside the contract and is known whole.
+    /// The extension event in it, if it is one.
     #[must_use]
     pub fn extension(&self) -> Option<&Extension> {
         match self {
@@ -267,7 +270,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The kind of event, for filters and checks.
+    /// Kind of event, for filters and checks.
     #[must_use]
     #[inline]
     pub fn kind(&self) -> EventKind {
@@ -289,7 +292,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The same event, independent of the chunk it came from.
+    /// Detaches the event from the chunk it came from.
     #[must_use]
     pub fn into_owned(self) -> Event<'static> {
         fn own(text: Cow<'_, str>) -> Cow<'static, str> {
@@ -323,7 +326,7 @@ impl<T: Into<Extension>> From<T> for Event<'_> {
 }
 
 impl Serialize for Event<'_> {
-    /// As `{"event": NAME, "data": {...}}`.
+    /// Serializes the event as `{"event": NAME, "data": {...}}`.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
         let mut object = serializer.serialize_struct("Event", 2)?;
@@ -333,18 +336,18 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// What an event is for.
+/// Class of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// Part of the JSONSeq contract (J-001).
     Contract,
     /// `status`, `heartbeat`, `error`, `completed`.
     System,
-    /// Only when asked for; removing it leaves a valid stream.
+    /// Sent only on request; removing it leaves a valid stream.
     Extension,
 }
 
-/// The events of the contract (J-001).
+/// Names of the contract events (J-001).
 pub(crate) const CONTRACT: &[&str] = &[
     "serp_summary",
     "thinking_start",
@@ -356,7 +359,7 @@ pub(crate) const CONTRACT: &[&str] = &[
     "final_end",
 ];
 
-/// The kind of the event called `name`, or `None` when there is none of that name (J-001, X-010).
+/// Class of the event called `name`, or `None` for an unknown name (J-001, X-010).
 #[must_use]
 pub fn kind_of(name: &str) -> Option<EventKind> {
     Some(match name {

@@ -1,14 +1,15 @@
-//! Where events and findings go.
+//! Receivers of events and findings.
 
 use super::{AsideKind, Event};
 use crate::finding::Finding;
 
-/// Receives what a reader of a reply has to say, in order. A closure over events is one; it hears of no findings.
+/// Receives the events and findings of a reply, in order. A closure over events is a sink that ignores
+/// findings.
 pub trait Sink {
-    /// The next event; its text lives until the call returns.
+    /// Receives the next event; its text is borrowed for the call.
     fn event(&mut self, event: Event<'_>);
 
-    /// The next finding.
+    /// Receives the next finding.
     fn finding(&mut self, finding: Finding) {
         let _ = finding;
     }
@@ -20,7 +21,7 @@ impl<F: FnMut(Event<'_>)> Sink for F {
     }
 }
 
-/// Keeps everything; the simplest sink.
+/// Simplest sink: stores everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Collected {
@@ -41,8 +42,8 @@ impl Sink for Collected {
 }
 
 impl Collected {
-    /// The events with pieces of one text joined: the form in which two readings of the same reply are equal however it was
-    /// cut (J-038).
+    /// Events with adjacent deltas of one text joined: two readings of the same reply are equal in this form,
+    /// whatever its chunks (J-038).
     #[must_use]
     pub fn joined(&self) -> Vec<Event<'static>> {
         let mut out = Vec::new();
@@ -51,15 +52,15 @@ impl Collected {
     }
 }
 
-/// Adds an event to a list; a piece of the text that the last event began is joined to that.
+/// Appends an event to a list; a delta of the same text is joined to the last event.
 pub fn push_joined(events: &mut Vec<Event<'static>>, event: &Event<'_>) {
     if !events.last_mut().is_some_and(|last| join(last, event)) {
         events.push(event.clone().into_owned());
     }
 }
 
-/// Joins a piece to the one before it, if both are of one text: of the answer, of a phase, of drafts or of thoughts.
-/// Comments come whole, each as an event of its own.
+/// Joins a delta to the event before it if both belong to one text: answer, phase, draft or thought. Comments
+/// are complete events of their own.
 fn join(last: &mut Event<'static>, event: &Event<'_>) -> bool {
     let (before, text) = match (last, event) {
         (Event::FinalDelta { text: before }, Event::FinalDelta { text })

@@ -1,21 +1,22 @@
-//! The one verdict on how useful a reply is: the server and dialogues ask again for what is not, and keep the best that came.
+//! Rating of a reply's usefulness: the server and dialogues re-ask unless it is usable, and keep the best
+//! attempt.
 
 use super::{Event, Extension};
 use crate::finding::{Finding, Severity};
 
-/// Use of a reply to somebody who waits for an answer, from the least to the most.
+/// Usefulness of a reply to a user who waits for an answer, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Worth {
-    /// No answer: it has failed, is empty, or repeats placeholders or an example; the fallback text stands in for it.
+    /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
     Nothing,
-    /// Text that answers, in a form that was not asked for, or with a fault that could not be repaired.
+    /// Text that answers, but in another format than requested or with a fault that could not be repaired.
     Text,
-    /// The answer as it was asked for, or calls.
+    /// The answer in the requested format, or calls.
     Usable,
 }
 
-/// Reads the events and findings of one reply, and says what it is worth.
+/// Rates one reply from its events and findings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appraisal {
     called: bool,
@@ -24,7 +25,7 @@ pub struct Appraisal {
 }
 
 impl Appraisal {
-    /// The next event of the reply.
+    /// Observes the next event of the reply.
     pub fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Extension(extension) => self.called |= matches!(**extension, Extension::ToolCall(_)),
@@ -37,16 +38,16 @@ impl Appraisal {
         }
     }
 
-    /// The next finding of the reply.
+    /// Observes the next finding of the reply.
     pub fn finding(&mut self, finding: &Finding) {
         self.broken |= finding.severity == Severity::Error;
     }
 
-    /// Worth of the reply, as far as it is known.
+    /// Worth of the reply so far.
     #[must_use]
     pub fn worth(&self) -> Worth {
         match self {
-            // Who calls tools need not say anything.
+            // A reply with tool calls needs no text.
             Appraisal { replaced: true, called: false, .. } => Worth::Nothing,
             Appraisal { broken: true, .. } => Worth::Text,
             _ => Worth::Usable,

@@ -1,11 +1,11 @@
 //! The named colours of CSS.
 
-/// Whether a word in lower case is a colour.
+/// Whether a word in lower case is a colour name.
 pub(super) fn is_name(word: &str) -> bool {
     NAMES.binary_search(&word).is_ok()
 }
 
-/// In alphabetical order.
+/// Colour names in alphabetical order.
 const NAMES: &[&str] = &[
     "aliceblue",
     "antiquewhite",

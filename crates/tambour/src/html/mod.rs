@@ -1,13 +1,14 @@
-//! Inline HTML in Markdown text (F-104): what is on the list passes, everything else is escaped or taken out, while the text
-//! streams.
+//! Sanitizer of inline HTML in streamed Markdown text (F-104): markup on the whitelist passes, all other
+//! markup is escaped or removed.
 //!
-//! On the list are `br`, `b`, `strong`, `i`, `em`, `u`, `s`, `ruby` with `rt` and `rp`, and `span` with a `style` of `color`,
-//! `background-color`, `font-weight`, `font-style` and `text-decoration`, whose values follow their grammar. There is no other
-//! attribute. Scripts and styles go with their text, comments too. What is open at the end is closed.
+//! On the list are `br`, `b`, `strong`, `i`, `em`, `u`, `s`, `ruby` with `rt` and `rp`, and `span` with a
+//! `style` of `color`, `background-color`, `font-weight`, `font-style` and `text-decoration`, whose values
+//! must follow their grammar. No other attribute is allowed. Scripts, styles and comments are removed with
+//! their text. Elements open at the end are closed.
 //!
-//! Code spans and fences are left as they are (F-105), unless a reader of Markdown might take them for something else
-//! (links, tables, HTML blocks). `a < b`, `1<2` and `<3` stay. Everything else that begins like markup is escaped, autolinks (`<https://...>`)
-//! among it, in both modes: a browser would take them for tags.
+//! Code spans and fences are left unchanged (F-105), unless a Markdown reader might interpret them otherwise
+//! (links, tables, HTML blocks). `a < b`, `1<2` and `<3` stay. All other text that begins like markup is
+//! escaped in both modes, autolinks (`<https://...>`) included, since a browser would read it as tags.
 //!
 //! ```
 //! use tambour::html::{Mode, sanitized};
@@ -17,9 +18,9 @@
 //! assert_eq!(findings.len(), 2);
 //! ```
 //!
-//! The result does not depend on how the text is cut, and sanitising it again changes nothing (but for backticks that stay open
-//! on a line longer than `limits.line`). To that end lines stay lines, a
-//! line break in what is taken out stays; and what is taken out directly behind a backtick leaves a blank.
+//! The result does not depend on chunk boundaries, and sanitizing it again changes nothing (except for
+//! backticks that stay open on a line longer than `limits.line`). For that reason line breaks in removed text
+//! stay, and text removed directly behind a backtick leaves a blank.
 
 mod colour;
 mod read;
@@ -35,50 +36,50 @@ use crate::limits::Limits;
 use crate::span::Place;
 use trust::Trust;
 
-/// What happens to markup that is not on the list (`filament.html`).
+/// Treatment of markup that is not on the whitelist (`filament.html`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// It is shown as text: its `<` becomes `&lt;`.
+    /// Shown as text: its `<` becomes `&lt;`.
     #[default]
     Escape,
-    /// It is taken out; text between tags stays.
+    /// Removed; text between tags stays.
     Strip,
 }
 
-/// What comes out.
+/// Output of a [`Sanitizer`].
 #[derive(Debug)]
 pub enum Piece<'a> {
-    /// Text that goes on.
+    /// Text to pass on.
     Text(&'a str),
-    /// What was changed, with its place (F-236).
+    /// Report of a change, with its place (F-236).
     Found(Report),
 }
 
-/// Sanitises one text as it arrives. Linear; holds back at most one tag (`limits.tag`, 1 KiB) or, behind an open backtick, the
-/// line from its first `<` on (`limits.line`, 1 KiB).
+/// Sanitizes one text as it arrives. Linear; holds back at most one tag (`limits.tag`, 1 KiB) or, behind an
+/// open backtick, the line from its first `<` on (`limits.line`, 1 KiB).
 #[derive(Debug)]
 pub struct Sanitizer {
     mode: Mode,
-    /// Bytes of a tag, and of what is held of a line.
+    /// Most bytes of a tag, and most bytes held back of a line.
     most: (usize, usize),
-    /// Code in what went out.
+    /// Code context of the emitted text.
     code: Code,
     trust: Trust,
-    /// Behind all that was read.
+    /// Place after all text read.
     here: Place,
     reading: Reading,
-    /// Elements that are open, from the outermost on.
+    /// Open elements, outermost first.
     open: Vec<Open>,
     line: Line,
     last: u8,
 }
 
-/// What is known of the present line.
+/// State of the current line.
 #[derive(Debug, Default)]
 struct Line {
-    /// So many of the first open runs of backticks do not close on it.
+    /// Number of open backtick runs, from the first, that do not close on it.
     dead: usize,
-    /// No backtick passes: whether what one would close is code could not be found out.
+    /// No backtick passes, since it could not be decided whether one would close code.
     shut: bool,
 }
 
@@ -89,24 +90,24 @@ struct Open {
     end: usize,
 }
 
-/// What is under way.
+/// State of the sanitizer.
 #[derive(Debug)]
 enum Reading {
     Text,
-    /// What begins with `<`.
+    /// A possible tag.
     Tag {
         state: tag::State,
         raw: String,
         at: Place,
     },
-    /// Behind `<!--`; with the dashes and the `!` before the present byte.
+    /// Behind `<!--`; `dashes` and `bang` describe the bytes just read.
     Comment {
         at: Place,
         dashes: u8,
         bang: bool,
         broken: bool,
     },
-    /// In a script or style; with how much of its end tag is there.
+    /// In a script or style; `matched` bytes of its end tag have been read.
     Body {
         name: &'static str,
         at: Place,
@@ -117,20 +118,20 @@ enum Reading {
     Held(Box<Held>),
 }
 
-/// Text from a `<` behind open backticks on, which may be code.
+/// Possible code: text from a `<` behind open backticks on.
 #[derive(Debug)]
 struct Held {
     raw: String,
     at: Place,
-    /// The readers behind it, if it is code.
+    /// Trackers in their state after it, if it is code.
     code: Code,
     trust: Trust,
-    /// Runs of backticks that are open before it.
+    /// Number of backtick runs open before it.
     runs: usize,
 }
 
 impl Sanitizer {
-    /// At the start of a text.
+    /// Creates a sanitizer at the start of a text.
     #[must_use]
     pub fn new(mode: Mode, limits: &Limits) -> Sanitizer {
         Sanitizer {
@@ -146,23 +147,24 @@ impl Sanitizer {
         }
     }
 
-    /// The next piece of the text.
+    /// Reads the next chunk.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) {
         self.read(text, out);
     }
 
-    /// The next piece, which stands at `place` of the reply: for text that has gaps there. The places of findings follow.
+    /// Reads the next chunk, which is at `place` of the reply, for text with gaps there. Findings get places
+    /// from it.
     pub fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(Piece<'_>)) {
         self.here = place;
         self.read(text, out);
     }
 
-    /// Ends the text: elements that are open are closed, unless it ends within a fence.
+    /// Ends the text. Open elements are closed, unless it ends within a fence.
     pub fn finish(&mut self, out: &mut impl FnMut(Piece<'_>)) {
         self.end(out);
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         match &self.reading {
@@ -173,7 +175,7 @@ impl Sanitizer {
     }
 }
 
-/// A whole text, and what was changed.
+/// Sanitizes a whole text; returns it with reports of the changes.
 #[must_use]
 pub fn sanitized(text: &str, mode: Mode) -> (String, Vec<Report>) {
     let (mut result, mut reports) = (String::with_capacity(text.len()), Vec::new());

@@ -1,4 +1,4 @@
-//! Reading: text, what may be a tag, what is taken out, and what may be code.
+//! Reading side of the sanitizer: text, possible tags, removed content, and possible code.
 
 use super::rules::HTML_ESCAPED;
 use super::tag::{State, Step};
@@ -8,7 +8,7 @@ use crate::finding::Report;
 use crate::lex::code::{Code, Inside, Stop};
 use crate::lex::scan;
 
-/// Feeds text that goes out to both readers of code. Whether a line ended.
+/// Feeds emitted text to both trackers of code; returns whether a line ended.
 pub(super) fn feed(code: &mut Code, trust: &mut Trust, text: &str) -> bool {
     let (mut rest, mut ended) = (text, false);
     while !rest.is_empty() {
@@ -48,7 +48,7 @@ impl Sanitizer {
         loop {
             match std::mem::replace(&mut self.reading, Reading::Text) {
                 Reading::Text => break,
-                // Behind it come the end tags of what is open.
+                // Plain text only if no end tags of open elements follow it.
                 Reading::Tag { state: State::Sign(_), raw, .. } if self.open.is_empty() => {
                     self.text(&raw, out)
                 }
@@ -69,7 +69,7 @@ impl Sanitizer {
         self.close_all(out);
     }
 
-    /// Text up to the next `<` that matters.
+    /// Reads text up to the next `<` that matters.
     fn read_text(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) -> usize {
         let Some(at) = scan::find(b'<', text.as_bytes()) else {
             self.here.advance(text);
@@ -97,7 +97,7 @@ impl Sanitizer {
         at + 1
     }
 
-    /// A tag, as far as it is there.
+    /// Reads a tag as far as it has arrived.
     fn read_tag(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) -> usize {
         let most = self.most.0;
         let Reading::Tag { state, raw, at } = &mut self.reading else { return 0 };
@@ -128,7 +128,7 @@ impl Sanitizer {
         self.reading = Reading::Text;
         match step {
             Step::Tag => self.tag(&raw, at, out),
-            // A `>` right behind it ends it.
+            // A `>` directly behind it ends it.
             Step::Comment => self.reading = Reading::Comment { at, dashes: 2, bang: false, broken: false },
             Step::Text => self.text(&raw, out),
             Step::Escape | Step::Go(_) => self.no_tag(&raw, at, out),
@@ -167,7 +167,7 @@ impl Sanitizer {
     fn read_body(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) -> usize {
         let Reading::Body { name, at, matched, broken } = &mut self.reading else { return 0 };
         let (name, at, mut line_break, mut end) = (*name, *at, false, None);
-        // `</` and the name, then what ends a name, then everything up to `>`.
+        // `</` and the name, then a byte that ends the name, then everything up to `>`.
         let full = name.len() + 2;
         for (read, byte) in text.bytes().enumerate() {
             line_break |= byte == b'\n';
@@ -232,7 +232,7 @@ impl Sanitizer {
         read
     }
 
-    /// What was held is code, and goes out as it is.
+    /// Emits held text as code, unchanged.
     fn code_held(&mut self, held: Held, stop: Option<Stop>, out: &mut impl FnMut(Piece<'_>)) {
         let Held { raw, code, trust, .. } = held;
         (self.code, self.trust) = (code, trust);
@@ -241,7 +241,7 @@ impl Sanitizer {
         out(Piece::Text(&raw));
     }
 
-    /// What was held is no code, or that is not certain: it is read again, as text.
+    /// Reads held text again as text, because it is not certainly code.
     fn no_code(&mut self, held: Held, uncertain: bool, out: &mut impl FnMut(Piece<'_>)) {
         let Held { raw, at, runs, .. } = held;
         let Line { dead, shut } = &mut self.line;

@@ -1,4 +1,4 @@
-//! The rules of inline HTML. Examples are Markdown texts.
+//! Rules of inline HTML. Examples are Markdown texts.
 
 use crate::finding::rules;
 

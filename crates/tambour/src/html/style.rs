@@ -1,16 +1,16 @@
-//! Values of a style attribute, held against their grammar (F-104): what a declaration may say is listed, not what it may not.
+//! Checks of style values against their grammar (F-104), by a whitelist of declarations.
 
 use super::colour::is_name;
 
-/// A declaration that may stay, as it was written, or why it may not.
+/// A declaration, as written, with the decision about it.
 pub(super) enum Declaration<'a> {
     Kept(&'a str),
-    /// Without the `!important` it had.
+    /// Allowed without its `!important`.
     Unimportant(&'a str),
     Dropped(&'a str),
 }
 
-/// The declarations of a style.
+/// Declarations of a style.
 pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration<'_>> {
     style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (text, important) = match part.split_once('!') {
@@ -27,7 +27,7 @@ pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration<'_>>
     })
 }
 
-/// Longest value: two colours and a few words.
+/// Most bytes of a value: two colours and a few words.
 const LONGEST: usize = 128;
 
 fn is_allowed(name: &str, value: &str) -> bool {
@@ -60,7 +60,7 @@ fn is_font_style(value: &str) -> bool {
     }
 }
 
-/// Lines, a style and a colour, in any order.
+/// Whether a value consists of lines, a style and a colour, in any order.
 fn is_decoration(value: &str) -> bool {
     let mut seen: Vec<&str> = Vec::new();
     for word in words(value) {
@@ -79,7 +79,7 @@ fn is_decoration(value: &str) -> bool {
     !seen.is_empty() && (lines < 2 || !seen.contains(&"none"))
 }
 
-/// Words that blanks separate, but not inside of brackets.
+/// Words separated by blanks outside of brackets.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let parts = value.split(move |c: char| {
@@ -89,7 +89,7 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
     parts.filter(|word| !word.is_empty())
 }
 
-/// A colour in lower case.
+/// Whether a word in lower case is a colour.
 fn is_colour(value: &str) -> bool {
     if let Some(digits) = value.strip_prefix('#') {
         return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -107,7 +107,7 @@ fn is_colour(value: &str) -> bool {
     if inside.contains(',') { with_commas(inside, hue) } else { with_blanks(inside, hue) }
 }
 
-/// `rgb(1, 2, 3, 0.5)`.
+/// Checks colours such as `rgb(1, 2, 3, 0.5)`.
 fn with_commas(inside: &str, hue: bool) -> bool {
     let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
     let [a, b, c, alpha @ ..] = parts.as_slice() else { return false };
@@ -119,7 +119,7 @@ fn with_commas(inside: &str, hue: bool) -> bool {
     colour && alpha.len() < 2 && alpha.iter().all(|alpha| amount(alpha))
 }
 
-/// `rgb(1 2 3 / 50%)`.
+/// Checks colours such as `rgb(1 2 3 / 50%)`.
 fn with_blanks(inside: &str, hue: bool) -> bool {
     let (colour, alpha) = match inside.split_once('/') {
         None => (inside, None),
@@ -149,7 +149,7 @@ fn is_hue(text: &str) -> bool {
     number(angle.unwrap_or(text)).is_some()
 }
 
-/// A number as CSS writes it, without an exponent.
+/// Parses a CSS number without an exponent.
 fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));

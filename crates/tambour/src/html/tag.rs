@@ -1,16 +1,16 @@
-//! What may be a tag: from `<` to `>`, byte by byte, as browsers read it, but that it holds no second `<`.
+//! Possible tags from `<` to `>`, byte by byte as browsers read them, except that they contain no second `<`.
 
-/// Where reading is behind a `<`.
+/// Position behind a `<`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Directly behind it.
     Lt,
-    /// Signs that may begin an e-mail address in pointed brackets, so many.
+    /// Behind this many characters that may begin an e-mail address in angle brackets.
     Sign(usize),
     Slash,
     Bang,
     BangDash,
-    /// A declaration or instruction, up to the next `>`.
+    /// In a declaration or instruction, up to the next `>`.
     Declaration,
     Name,
     Space,
@@ -21,24 +21,24 @@ pub(super) enum State {
     Unquoted,
 }
 
-/// What a byte says.
+/// Effect of a byte.
 pub(super) enum Step {
     Go(State),
-    /// It ends the tag, and belongs to it.
+    /// Ends the tag and belongs to it.
     Tag,
-    /// It ends `<!--`.
+    /// Completes `<!--`.
     Comment,
-    /// The `<` begins nothing, and nothing that stands behind it makes it begin something: it is text, and so is this byte.
+    /// The `<` is text whatever follows, and so is this byte.
     Text,
-    /// It is no tag, but a browser or Markdown could take it for one: the `<` is escaped, the rest is read as text.
+    /// No tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is read as text.
     Escape,
 }
 
-/// Longest part of an address before its `@`.
+/// Most characters of an address before its `@`.
 const ADDRESS: usize = 64;
 
 impl State {
-    /// One byte behind the `<`.
+    /// Reads one byte behind the `<`.
     pub(super) fn step(self, byte: u8) -> Step {
         use State::*;
         if byte == b'<' {
@@ -54,7 +54,8 @@ impl State {
             (Sign(count), byte) if is_address(byte) && count < ADDRESS => Sign(count + 1),
             (Sign(_), b'@') => return Step::Escape,
             (Sign(_), byte) if is_address(byte) => return Step::Escape,
-            // A backtick could belong to an address, and what drops control characters would join what they separate.
+            // A backtick may belong to an address; and a client that drops control characters would join the
+            // text around them.
             (Lt | Sign(_), b'`' | b'\x0C' | 0x7F) => return Step::Escape,
             (Lt | Sign(_), byte) if byte < b' ' && !space => return Step::Escape,
             (Lt | Sign(_), _) => return Step::Text,
@@ -81,7 +82,7 @@ impl State {
     }
 }
 
-/// What the part of an e-mail address before its `@` is made of, without the backtick.
+/// Whether a byte may occur in an e-mail address before its `@`, the backtick excluded.
 fn is_address(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_{|}~-".contains(&byte)
 }
@@ -89,17 +90,17 @@ fn is_address(byte: u8) -> bool {
 /// A complete tag.
 #[derive(Debug)]
 pub(super) struct Tag<'a> {
-    /// In lower case; of a declaration its first sign.
+    /// Name in lower case; of a declaration its first character.
     pub(super) name: String,
     pub(super) closing: bool,
-    /// Whether a slash stands before its end.
+    /// Whether a slash precedes its end.
     pub(super) empty: bool,
     /// Names in lower case, and values.
     pub(super) attributes: Vec<(String, &'a str)>,
 }
 
 impl<'a> Tag<'a> {
-    /// Takes a tag apart that [`State`] has found to be complete.
+    /// Parses a tag that [`State`] has found to be complete.
     pub(super) fn of(raw: &'a str) -> Tag<'a> {
         let closing = raw.starts_with("</");
         let inside = raw.strip_suffix('>').unwrap_or(raw);
@@ -129,7 +130,7 @@ impl<'a> Tag<'a> {
             state = next;
         }
         let attributes = attributes.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
-        // The slash of an unquoted value is part of it.
+        // A slash at the end of an unquoted value is part of it.
         let empty = inside.ends_with('/') && !unquoted_end(inside);
         Tag { name: name.to_ascii_lowercase(), closing, empty, attributes: attributes.collect() }
     }

@@ -1,45 +1,47 @@
-//! Whether what looks like code is code for every reader of Markdown. Where that is in doubt, tags in it are treated as if it
-//! were text: that costs a reader an entity, the other mistake a script.
+//! Decides whether apparent code is code for every Markdown reader. In doubt, tags in it are treated as if it
+//! were text: that costs the reader an entity, while the opposite mistake lets a script through.
 //!
-//! [`Code`](crate::lex::code::Code) knows fences and backticks. What it does not know can take a backtick or a fence away from
-//! code, and is looked for here, in what goes out:
+//! [`Code`](crate::lex::code::Code) knows fences and backticks. Other syntax that can take a backtick or a
+//! fence away from code is tracked here, in the emitted text:
 //!
-//! - backticks that do not close on their line may do so on a later one;
-//! - the destination and title of a link, `[a](...)` or `[[...]]`, and an address, `https://...`, may hold a backtick;
-//! - a `|` between backticks may be the border of a table's cell, a `$` the end of a formula;
-//! - a tag that stands alone on its line may begin an HTML block, in which there is no code up to the next blank line.
+//! - backticks that do not close on their line may close on a later one;
+//! - the destination and title of a link, `[a](...)` or `[[...]]`, and a URL, `https://...`, may contain a
+//!   backtick;
+//! - a `|` between backticks may be the border of a table cell, a `$` the end of a formula;
+//! - a tag alone on its line may begin an HTML block, which contains no code up to the next blank line.
 
-/// What speaks against code at a place.
+/// Evidence against code at a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trust {
     line: Line,
     link: Link,
-    /// How much of `://` (1, 2) or `www.` (3 to 5) the present word ends with, and whether it holds one.
+    /// Progress within `://` (1, 2) or `www.` (3 to 5) at the end of the current word, and whether the word
+    /// contains a URL.
     address: u8,
     in_address: bool,
-    /// Whether backticks may be open, and a `|` came since the first of them.
+    /// Whether backticks may be open, and whether a `|` came since the first of them.
     ticked: bool,
     pipe: bool,
-    /// Whether a `$` came in this paragraph: up to the next one it may be a formula.
+    /// Whether this paragraph has a `$`: text up to the next one may be a formula.
     dollar: bool,
-    /// Whether the line before left backticks open, and whether this one began within a fence.
+    /// Whether the line before left backticks open, and whether this one began inside a fence.
     unsettled: bool,
     in_fence: bool,
-    /// Up to the next blank line: backticks may belong to something else.
+    /// Backticks up to the next blank line may belong to other syntax.
     doubt: bool,
-    /// Up to the next blank line: it may all be an HTML block.
+    /// Text up to the next blank line may be an HTML block.
     block: bool,
-    /// For good: an HTML block may have held a fence.
+    /// An HTML block may have contained a fence; never reset.
     lost: bool,
 }
 
-/// What the present line holds so far.
+/// Content of the current line so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
-    /// Blanks.
+    /// Blanks only.
     #[default]
     Blank,
-    /// Marks of quotations and list items.
+    /// Quotation and list item markers.
     Marks,
     /// One tag, and blanks behind it.
     Tag,
@@ -52,7 +54,7 @@ enum Link {
     None,
     /// Behind `]`.
     Bracket,
-    /// In a destination, with so many open brackets.
+    /// In a destination, with this many open brackets.
     Inside(u32),
     /// Behind `[`, and behind `[[`.
     Open,
@@ -60,7 +62,7 @@ enum Link {
 }
 
 impl Trust {
-    /// Whether a fence is one.
+    /// Whether a fence can be trusted.
     pub(super) fn fences(&self) -> bool {
         !self.block && !self.lost
     }
@@ -70,36 +72,36 @@ impl Trust {
         self.fences() && !self.doubt
     }
 
-    /// Whether backticks that have closed were code.
+    /// Whether backticks that have just closed were code.
     pub(super) fn closed(&self) -> bool {
         self.spans() && !self.pipe
     }
 
-    /// No backticks are open any more.
+    /// Records that no backticks are open any more.
     pub(super) fn settle(&mut self) {
         self.ticked = false;
     }
 
-    /// A line has ended; `fence` says whether one is open. Backticks that are not one and have not closed may close in the next
-    /// line, for others.
+    /// Ends a line; `fence` is whether a fence is open. Backticks left open outside of fences may close on
+    /// the next line for other readers.
     pub(super) fn line(&mut self, fence: bool) {
         self.doubt |= self.unsettled && !fence && !self.in_fence;
         self.lost |= fence && self.block;
         self.in_fence = fence;
     }
 
-    /// A tag goes out.
+    /// Observes an emitted tag.
     pub(super) fn tag(&mut self) {
         self.line = if matches!(self.line, Line::Blank | Line::Marks) { Line::Tag } else { Line::Text };
         (self.link, self.address, self.in_address) = (Link::None, 0, false);
     }
 
-    /// Text goes out.
+    /// Observes emitted text.
     pub(super) fn text(&mut self, text: &str) {
         for c in text.chars() {
             self.byte(match c {
                 _ if c.is_ascii() => c as u8,
-                // Blank for some, and not for others.
+                // White space for some readers, but not for others.
                 _ if c.is_whitespace() || c == '\u{FEFF}' => 0,
                 _ => 0x80,
             });
@@ -166,7 +168,7 @@ impl Trust {
             (self.doubt, self.block, self.dollar) = (false, false, false);
         }
         self.block |= self.line == Line::Tag;
-        // The destination of a link may go on in the next line: what comes then is not looked at so closely.
+        // The destination of a link may continue on the next line, which is not analysed.
         self.doubt |= self.line != Line::Blank && matches!(self.link, Link::Inside(_) | Link::Wiki);
         (self.line, self.link) = (Line::Blank, Link::None);
         self.unsettled = self.ticked;

@@ -1,4 +1,4 @@
-//! Writing: text and tags that pass, and what is said of the others.
+//! Writing side of the sanitizer: emits text and allowed tags, and reports the others.
 
 use super::read::feed;
 use super::rules::{HTML_ATTRIBUTE, HTML_COMMENT, HTML_ESCAPED, HTML_FORBIDDEN, HTML_STYLE, HTML_UNBALANCED};
@@ -9,17 +9,17 @@ use crate::finding::{Report, Rule, clip};
 use crate::lex::code::Inside;
 use crate::span::Place;
 
-/// Elements that may be open at once; deeper ones are forbidden.
+/// Most open elements; deeper ones are forbidden.
 const DEPTH: usize = 64;
 
-/// Most characters of something a model wrote in a message.
+/// Most characters of model text in a message.
 const SHOWN: usize = 60;
 
-/// Elements on the list that have an end.
+/// Elements of the whitelist that have an end tag.
 const ELEMENTS: &[&str] = &["span", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
 
 impl Sanitizer {
-    /// Text that goes out.
+    /// Emits text; escapes its backticks if they must not pass.
     pub(super) fn text(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) {
         if !self.line.shut {
             return self.send(text, out);
@@ -41,11 +41,11 @@ impl Sanitizer {
         out(Piece::Text(text));
     }
 
-    /// A tag that goes out.
+    /// Emits a tag.
     fn markup(&mut self, tag: &str, out: &mut impl FnMut(Piece<'_>)) {
         let (_, stop) = self.code.text(tag, false);
         if stop.is_some() {
-            // Backticks before it have closed: that is noticed at its first byte.
+            // Backticks before it have closed, which is noticed at its first byte.
             self.code.text(tag, false);
             if self.code.inside() == Inside::Text {
                 self.trust.settle();
@@ -56,12 +56,12 @@ impl Sanitizer {
         out(Piece::Text(tag));
     }
 
-    /// Something was taken out.
+    /// Marks the place of removed text.
     fn gone(&mut self, raw: &str, out: &mut impl FnMut(Piece<'_>)) {
         if raw.contains('\n') {
             self.text("\n", out);
         } else if self.last == b'`' {
-            // Two runs of backticks would become one.
+            // Two runs of backticks would join.
             self.text(" ", out);
         }
     }
@@ -77,7 +77,7 @@ impl Sanitizer {
         out(Piece::Found(Report::new(rule, at, self.here.offset, message).repaired(repair)));
     }
 
-    /// What begins like a tag and is none.
+    /// Escapes text that begins like a tag but is none.
     pub(super) fn no_tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(Piece<'_>)) {
         let message = format!("`{}` begins no tag", visible(raw));
         self.report(HTML_ESCAPED, at, message, "the `<` is escaped", out);
@@ -85,7 +85,7 @@ impl Sanitizer {
         self.rest(raw, out);
     }
 
-    /// What stands behind a `<` that was escaped; it holds no other one, so that nothing of it waits.
+    /// Emits the text behind an escaped `<`; it contains no other one, so nothing is held back.
     fn rest(&mut self, raw: &str, out: &mut impl FnMut(Piece<'_>)) {
         if raw.len() > 1 {
             self.text(&raw[1..], out);
@@ -104,7 +104,7 @@ impl Sanitizer {
         self.report(HTML_FORBIDDEN, at, format!("`{name}`{open}"), "removed with its text", out);
     }
 
-    /// A complete tag.
+    /// Handles a complete tag.
     pub(super) fn tag(&mut self, raw: &str, at: Place, out: &mut impl FnMut(Piece<'_>)) {
         if is_address(raw) {
             return self.no_tag(raw, at, out);
@@ -193,14 +193,14 @@ impl Sanitizer {
         self.line_break(raw, out);
     }
 
-    /// A line break in a tag stays.
+    /// Preserves a line break in a tag.
     fn line_break(&mut self, raw: &str, out: &mut impl FnMut(Piece<'_>)) {
         if raw.contains('\n') {
             self.text("\n", out);
         }
     }
 
-    /// Closes an element where it must end at the latest.
+    /// Closes an element at the latest possible place.
     fn unclosed(&mut self, open: &Open, out: &mut impl FnMut(Piece<'_>)) {
         let report =
             Report::new(HTML_UNBALANCED, open.at, open.end, format!("`{}` is not closed", open.name));
@@ -208,7 +208,7 @@ impl Sanitizer {
         self.markup(&format!("</{}>", open.name), out);
     }
 
-    /// At the end of the text.
+    /// Closes all elements at the end of the text.
     pub(super) fn close_all(&mut self, out: &mut impl FnMut(Piece<'_>)) {
         self.code.boundary();
         if self.code.inside() == Inside::Fence && self.trust.fences() {
@@ -224,7 +224,7 @@ impl Sanitizer {
         }
     }
 
-    /// Tells of attributes that do not pass; the style that does.
+    /// Reports attributes that do not pass; returns the style that does.
     fn attributes(&mut self, tag: &Tag<'_>, at: Place, out: &mut impl FnMut(Piece<'_>)) -> Option<String> {
         let mut style = None;
         for (name, value) in &tag.attributes {
@@ -255,17 +255,17 @@ impl Sanitizer {
             all = false;
             self.report(HTML_STYLE, at, format!("`{}` in a style", visible(dropped)), repair, out);
         }
-        // As it was written, if it is plain.
+        // Kept as written if it is plain.
         let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
         if all && value.bytes().all(plain) {
             return value.to_owned();
         }
-        // Lines stay lines: a break in a style is none behind it.
+        // A line break in a style must not add a line.
         kept.join("; ").replace(|c: char| c.is_control(), " ")
     }
 }
 
-/// Whether a tag is an autolink of Markdown: it is shown in both modes, since its address is text.
+/// Whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
 fn is_address(raw: &str) -> bool {
     let inside = &raw[1..raw.len() - 1];
     let scheme = inside.split_once(':').is_some_and(|(scheme, _)| {
@@ -276,7 +276,7 @@ fn is_address(raw: &str) -> bool {
     (scheme || mail) && !inside.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
 }
 
-/// Whether a tag has the name of a tag, and attributes that are written as attributes: `name`, `name=value`.
+/// Whether a tag has a valid name and valid attributes: `name`, `name=value`.
 fn is_written(raw: &str) -> bool {
     let inside = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
     let mut rest = inside.strip_suffix('>').unwrap_or(inside);
@@ -313,7 +313,7 @@ fn is_written(raw: &str) -> bool {
     true
 }
 
-/// Something a model wrote, for a message.
+/// Model text, shortened and without control characters, for a message.
 fn visible(text: &str) -> String {
     let shown = clip(text, SHOWN);
     shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

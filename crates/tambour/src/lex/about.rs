@@ -1,9 +1,9 @@
-//! Sentences about a tag: text behind it that goes on as a sentence of which the tag is a word, such as `<final> holds the
-//! answer`.
+//! Sentences about a tag: text behind a tag that continues a sentence in which the tag is a word, such as
+//! `<final> holds the answer`.
 
 use super::prose::Line;
 
-/// Verbs and nouns with which a sentence goes on behind the name of a tag. Any other verb of the third person is one too.
+/// Words that continue such a sentence behind a tag. So does any other verb in the third person.
 const WORDS: &[&str] = &[
     "and",
     "are",
@@ -35,7 +35,7 @@ const WORDS: &[&str] = &[
     "were",
     "will",
     "would",
-    // The same in other languages.
+    // In other languages.
     "ist",
     "sind",
     "steht",
@@ -60,7 +60,7 @@ const WORDS: &[&str] = &[
     "означает",
 ];
 
-/// Words that look like verbs of the third person and are none.
+/// Words that look like verbs in the third person but are none.
 const NO_VERBS: &[&str] = &[
     "across",
     "afterwards",
@@ -99,16 +99,16 @@ const NO_VERBS: &[&str] = &[
     "yours",
 ];
 
-/// Least bytes of a verb of the third person that is not listed.
+/// Least bytes of an unlisted verb in the third person.
 const VERB: usize = 4;
 
-/// Most white space between a tag and such a sentence.
+/// Most bytes of white space between a tag and such a sentence.
 pub const BLANK: usize = 64;
 
-/// Longest word that is waited for.
+/// Bytes of a word after which its end is no longer awaited.
 const LONGEST: usize = 24;
 
-/// The same in Chinese, Japanese and Korean.
+/// Such words in Chinese, Japanese and Korean.
 const CHINESE: &[&str] = &[
     "标签",
     "标记",
@@ -134,13 +134,13 @@ const CHINESE: &[&str] = &[
     "태그",
 ];
 
-/// What stands behind `是` and `は` where it is another word.
+/// Characters after `是` and `は` that make another word of them.
 const YES: &[char] = &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
 
-/// Signs that stand behind a word of a sentence.
+/// Punctuation that continues such a sentence.
 const SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
 
-/// Whether text right behind a tag goes on as a sentence about it. `None` while more must come.
+/// Whether text right behind a tag continues a sentence about it; `None` until more text decides.
 #[must_use]
 pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     let text = behind.trim_start_matches([' ', '\t']);
@@ -177,7 +177,7 @@ pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     Some(WORDS.contains(&word) || verb)
 }
 
-/// Tells whether a text begins with words for the tag before it; `None` while more must come.
+/// Whether a text begins with words that refer back to the tag before it; `None` until more text decides.
 #[must_use]
 pub fn points(text: &str, end: bool) -> Option<bool> {
     if POINTERS.iter().any(|words| text.starts_with(words)) {
@@ -186,29 +186,30 @@ pub fn points(text: &str, end: bool) -> Option<bool> {
     (end || !POINTERS.iter().any(|words| words.starts_with(text))).then_some(false)
 }
 
-/// Words for a tag that has just been written.
+/// Words that refer to the tag just written.
 const POINTERS: &[&str] =
     &["That tag ", "This tag ", "The tag above ", "这个标签", "该标签", "上面的标签", "以上标签"];
 
-/// Whether text right behind a tag begins, on its line, as no sentence of its own does: with a small letter.
+/// Whether text right behind a tag begins with a lower-case letter on the same line, so that it starts no
+/// sentence.
 #[must_use]
 pub fn goes_on(behind: &str) -> bool {
     let text = behind.trim_start_matches([' ', '\t']);
     text.len() < behind.len() && text.starts_with(char::is_lowercase)
 }
 
-/// Whether a sentence goes on or ends behind a tag that stands in it by itself.
+/// Whether a sentence continues or ends behind a tag that is a word of it.
 #[must_use]
 pub fn within(behind: &str) -> bool {
     let text = behind.trim_start_matches([' ', '\t']);
     behind.len() - text.len() < BLANK && (goes_on(behind) || text.starts_with(ENDS))
 }
 
-/// Signs with which such a sentence goes on or ends behind a tag that closes.
+/// Punctuation that continues or ends such a sentence behind a closing tag.
 const ENDS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
 
-/// Whether such a sentence, of which `inside` stands before a tag that closes, goes on or ends behind that. `None` while more must
-/// come.
+/// Whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag; `None`
+/// until more text decides.
 #[must_use]
 pub fn ends(inside: &str, behind: &str, end: bool) -> Option<bool> {
     let text = behind.trim_start_matches([' ', '\t']);

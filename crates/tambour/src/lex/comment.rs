@@ -1,6 +1,7 @@
-//! HTML comments: whether one is open in text that goes out, and where one ends.
+//! HTML comments: a tracker for emitted text, and the end of a comment.
 
-/// Bytes from behind `<!--` to behind the end of the comment, as HTML has it: `-->`, `--!>`, or `>` and `->` at once.
+/// Bytes from the end of `<!--` to the end of the comment by the rules of HTML: `-->`, `--!>`, or `>`
+/// or `->` at once.
 #[must_use]
 pub fn comment_len(text: &str) -> Option<usize> {
     let empty = [">", "->"].into_iter().find(|end| text.starts_with(end));
@@ -8,22 +9,22 @@ pub fn comment_len(text: &str) -> Option<usize> {
     empty.map(str::len).or_else(ends)
 }
 
-/// Follows a comment to its end. Outside of comments nothing is read.
+/// Tracks an open comment to its end. Text outside of comments is not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Comment {
     stand: Stand,
 }
 
-/// Progress within a comment.
+/// Position within a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stand {
-    /// It is not open.
+    /// No comment is open.
     #[default]
     Closed,
-    /// `<!--`, behind which `>` ends it, and the same with a dash.
+    /// After `<!--`, where `>` ends it at once, and after a dash there.
     Begun,
     BegunDash,
-    /// Text in it, with one dash or more at its end, and with `--!`.
+    /// In its text: after another character, one dash, two or more dashes, and `--!`.
     Text,
     Dash,
     Dashes,
@@ -31,7 +32,7 @@ enum Stand {
 }
 
 impl Comment {
-    /// `<!--` went out.
+    /// Opens the comment, after `<!--`.
     pub fn begin(&mut self) {
         self.stand = Stand::Begun;
     }
@@ -42,7 +43,7 @@ impl Comment {
         self.stand != Stand::Closed
     }
 
-    /// Text of an open comment went out. Gives the offset behind the comment, if it ends there.
+    /// Reads text of an open comment. Returns the offset behind the comment if it ends there.
     pub fn text(&mut self, text: &str) -> Option<usize> {
         use Stand::*;
         for (at, byte) in text.bytes().enumerate() {

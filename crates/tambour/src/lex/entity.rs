@@ -1,6 +1,6 @@
-//! The five XML entities, decoded once across chunks (T-067).
+//! Decoder of the five XML entities across chunks, without decoding twice (T-067).
 
-/// Decodes `&lt; &gt; &amp; &quot; &apos;`; everything else stays as it is.
+/// Decodes `&lt; &gt; &amp; &quot; &apos;`; all other text is passed through.
 #[derive(Clone, Debug, Default)]
 pub struct Entities {
     held: String,
@@ -10,7 +10,7 @@ const TABLE: [(&str, &str); 5] =
     [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", "\""), ("&apos;", "'")];
 
 impl Entities {
-    /// Decodes `text`; `out` gets the pieces in order. At most five bytes are held back.
+    /// Decodes `text` and passes the pieces to `out` in order. At most five bytes are held back.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let mut rest = text;
@@ -42,7 +42,7 @@ impl Entities {
         }
     }
 
-    /// Goes on with a held `&...` and returns what follows it.
+    /// Continues a held `&...` and returns the text behind it.
     fn resume<'a>(&mut self, text: &'a str, out: &mut impl FnMut(&str)) -> &'a str {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
@@ -55,7 +55,7 @@ impl Entities {
                     return &rest[next.len_utf8()..];
                 }
                 Read::Text => {
-                    // The new character may begin an entity of its own: it is read again.
+                    // The new character may begin another entity, so it is read again.
                     self.held.truncate(self.held.len() - next.len_utf8());
                     out(&self.held);
                     self.held.clear();
@@ -66,7 +66,7 @@ impl Entities {
         ""
     }
 
-    /// Ends a run of text: what was held is text.
+    /// Ends a run of text: emits held bytes as text.
     pub fn flush(&mut self, out: &mut impl FnMut(&str)) {
         if !self.held.is_empty() {
             out(&self.held);
@@ -74,21 +74,21 @@ impl Entities {
         }
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 }
 
-/// What a text that begins with `&` begins with.
+/// Match of an entity at the beginning of a text that begins with `&`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// An entity: as it is written, and the character it stands for.
+    /// An entity: its spelling, and the character it stands for.
     Entity(&'static str, &'static str),
-    /// It may become one.
+    /// The text is a prefix of one.
     Partial,
-    /// None.
+    /// No entity.
     Text,
 }
 
@@ -114,7 +114,7 @@ pub fn decode(text: &str) -> String {
     out
 }
 
-/// Writes text in which entities are literal: [`decode`] gives it back.
+/// Escapes the `&` of literal entities; [`decode`] restores the text.
 #[must_use]
 pub fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -128,7 +128,7 @@ pub fn literal(text: &str) -> String {
     out + rest
 }
 
-/// Writes text so that [`decode`] gives it back and nothing in it reads as a tag.
+/// Escapes markup: the result contains no tag, and [`decode`] restores the text.
 #[must_use]
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

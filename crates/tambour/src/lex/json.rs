@@ -1,11 +1,11 @@
-//! The characters of JSON and those written in their place: typographic quotes, full-width punctuation, odd spaces.
+//! Characters of JSON and their common substitutes: typographic quotes, full-width punctuation, odd spaces.
 //!
-//! Everything here answers "what stands at this byte" and looks at no more than three bytes.
+//! Functions here classify the character at a byte offset and look at no more than three bytes.
 
-/// A kind of quote, named by what opens the string.
+/// Kind of quotation mark, named by the one that opens the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quote {
-    /// `"`, the only one JSON knows.
+    /// `"`, the only one in the JSON standard.
     Double,
     /// `'`
     Single,
@@ -19,7 +19,7 @@ pub(crate) enum Quote {
     Angle,
     /// `「`, `」`, `『`, `』`
     Corner,
-    /// `\"`, when a whole JSON text was escaped once.
+    /// `\"`, in a JSON text that was escaped as a whole.
     Escaped,
     /// `"""`
     Triple,
@@ -38,7 +38,7 @@ impl Quote {
         }
     }
 
-    /// Bytes at which reading the text of such a string has to stop.
+    /// Bytes at which a reader of such a string must stop.
     pub(crate) fn stops(self) -> &'static Stops {
         match self {
             Quote::Double | Quote::Escaped | Quote::Triple => &DOUBLE,
@@ -52,7 +52,8 @@ impl Quote {
     }
 }
 
-/// The quote at `at` and its length, a single `"` for a triple one. Typographic quotes are three bytes or two.
+/// Quote at `at` and its length; of a triple quote, its first `"`. Typographic quotes have two or three
+/// bytes.
 #[inline]
 pub(crate) fn quote(bytes: &[u8], at: usize) -> Option<(Quote, usize)> {
     let rest = &bytes[at..];
@@ -85,7 +86,7 @@ pub(crate) fn quote(bytes: &[u8], at: usize) -> Option<(Quote, usize)> {
     })
 }
 
-/// The structural character meant at `at`, in ASCII, and its length: `, : { } [ ] ( )` and their full-width forms.
+/// Structural character at `at`, as ASCII, and its length: `, : { } [ ] ( )` or their full-width forms.
 #[inline]
 pub(crate) fn mark(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let rest = &bytes[at..];
@@ -110,8 +111,8 @@ pub(crate) fn mark(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// Length of the white space character at `at` that JSON does not know: Unicode spaces, the byte order mark,
-/// vertical tab and form feed.
+/// Length of the non-JSON white space character at `at`: a Unicode space, the byte order mark, vertical tab
+/// or form feed.
 #[inline]
 pub(crate) fn odd_space(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
@@ -141,7 +142,7 @@ pub(crate) fn is_word(byte: u8) -> bool {
     WORD.0[byte as usize]
 }
 
-/// A set of bytes to stop at.
+/// Set of bytes to stop at.
 pub(crate) struct Stops([bool; 256]);
 
 impl Stops {
@@ -160,10 +161,10 @@ impl Stops {
         Stops(set)
     }
 
-    /// The first byte of the set in `bytes` at or after `at`; the length when there is none.
+    /// Offset of the first byte of the set in `bytes` at or after `at`; the length if there is none.
     #[inline]
     pub(crate) fn find(&self, bytes: &[u8], mut at: usize) -> usize {
-        // Eight at a time: the loop condition, not the table, is what costs.
+        // Eight at a time, since the loop condition costs more than the table.
         while let Some(block) = bytes.get(at..at + 8) {
             let hit = |i: usize| self.0[block[i] as usize];
             if hit(0) | hit(1) | hit(2) | hit(3) | hit(4) | hit(5) | hit(6) | hit(7) {
@@ -188,8 +189,8 @@ static CORNER: Stops = Stops::new(b"\\\xE3", true);
 static WORD: Stops =
     Stops::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
 
-/// Where the text of a string without quotes may end.
+/// Bytes that may end an unquoted string.
 pub(crate) static BARE: Stops = Stops::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
 
-/// What matters in text around values.
+/// Bytes that matter in text outside of values.
 pub(crate) static PROSE: Stops = Stops::new(b"{[`~</\xE2\xEF\xE3", false);

@@ -1,32 +1,33 @@
-//! Marks that models put around their reasoning: one table for all dialects (R-69).
+//! Marks that models put around their reasoning, in one table for all dialects (R-69).
 //!
-//! Tags are read in any letter case and with attributes, other marks as they are. Which places of a reply count, and what
-//! reasoning becomes there, is the dialect's business.
+//! Tags match in any letter case and with attributes, other marks exactly. Each dialect decides at which
+//! places of a reply marks count, and what the reasoning becomes.
 
 use self::Kind::{Close, CloseOwn, Header, Open as Begin, Stop};
 use self::Way::*;
 use super::scan;
 use super::space::is_space;
 
-/// Most bytes of a mark where there is no lexer of tags, attributes included.
+/// Most bytes of a mark, attributes included, for readers without a tag lexer.
 pub const LONGEST: usize = 128;
 
-/// What a mark does.
+/// Effect of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reasoning begins.
+    /// Begins reasoning.
     Open,
-    /// Reasoning ends.
+    /// Ends reasoning.
     Close,
-    /// Reasoning ends that this way of marking it began. Elsewhere it is text, since it has other meanings.
+    /// Ends reasoning that a mark of the same family began. Elsewhere it is text, since it has other
+    /// meanings.
     CloseOwn,
-    /// A message begins that is no reasoning. Some templates put it in front of answers (R-92).
+    /// Begins a message that is no reasoning. Some templates put it before answers (R-92).
     Header,
-    /// A message ends, or the whole reply.
+    /// Ends a message, or the whole reply.
     Stop,
 }
 
-/// A way to mark reasoning.
+/// Family of marks that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Think,
@@ -44,10 +45,10 @@ enum Way {
     Template,
 }
 
-/// Ways in all.
+/// Number of families.
 const WAYS: usize = Template as usize + 1;
 
-/// Names of tags. They open and, with a slash, close; those with a kind do that in both forms.
+/// Tag names. A tag opens and, with a slash, closes; with a kind, both forms have that effect.
 static TAGS: &[(&str, Way, Option<Kind>)] = &[
     ("think", Think, None),
     ("thinking", Thinking, None),
@@ -61,7 +62,7 @@ static TAGS: &[(&str, Way, Option<Kind>)] = &[
     ("end_of_thought", OfThought, Some(Close)),
 ];
 
-/// Marks that are no tags. None is the beginning of another.
+/// Marks that are not tags. None is a prefix of another.
 static WORDS: &[(&str, Way, Kind)] = &[
     ("[THINK]", Bracket, Begin),
     ("[/THINK]", Bracket, Close),
@@ -69,17 +70,17 @@ static WORDS: &[(&str, Way, Kind)] = &[
     ("◁/think▷", Triangle, Close),
     ("<|begin_of_thought|>", OfThought, Begin),
     ("<|end_of_thought|>", OfThought, Close),
-    // The analysis channel of Harmony; the template may have swallowed who starts.
+    // Analysis channel of Harmony; the template may have consumed `<|start|>assistant`.
     ("<|channel|>analysis<|message|>", Harmony, Begin),
     ("<|start|>assistant<|channel|>analysis<|message|>", Harmony, Begin),
     ("<|channel|>final<|message|>", Harmony, Close),
     ("<|start|>assistant<|channel|>final<|message|>", Harmony, Close),
     ("<|end|>", Harmony, CloseOwn),
-    // A commentary for the user; one with a receiver is a call.
+    // Commentary for the user; a commentary with a recipient is a call.
     ("<|channel|>commentary<|message|>", Harmony, Header),
     ("<|start|>assistant<|channel|>commentary<|message|>", Harmony, Header),
     ("<|return|>", Harmony, Stop),
-    // What ends a message in other templates.
+    // End of a message in other templates.
     ("<|im_end|>", Template, Stop),
     ("<|eot_id|>", Template, Stop),
     ("<|eom_id|>", Template, Stop),
@@ -87,19 +88,19 @@ static WORDS: &[(&str, Way, Kind)] = &[
     ("<|end_of_text|>", Template, Stop),
     ("<|end_of_turn|>", Template, Stop),
     ("[/INST]", Template, Stop),
-    // What begins one of the model.
+    // Beginning of a message of the model in other templates.
     ("<|im_start|>assistant", Template, Header),
     ("<|start_header_id|>assistant<|end_header_id|>", Template, Header),
 ];
 
-/// A way to mark reasoning, as it is written.
+/// Marks that enclose reasoning.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// What opens it.
+    /// Opening mark as text.
     pub open: &'static str,
-    /// What closes it.
+    /// Closing mark as text.
     pub close: &'static str,
-    /// The opening mark.
+    /// Parsed opening mark.
     pub mark: Mark,
 }
 
@@ -107,7 +108,8 @@ const fn pair(open: &'static str, close: &'static str, way: Way) -> Pair {
     Pair { open, close, mark: Mark { way, kind: Begin } }
 }
 
-/// Ways to write reasoning, the usual one first. `<thinking>` is none, since it begins a structure too.
+/// Marks for writing reasoning, the usual pair first. `<thinking>` is not among them, since it begins a
+/// structure too.
 pub static PAIRS: &[Pair] = &[
     pair("<think>", "</think>", Think),
     pair("<reasoning>", "</reasoning>", Reasoning),
@@ -121,11 +123,11 @@ pub static PAIRS: &[Pair] = &[
     pair("<|begin_of_thought|>", "<|end_of_thought|>", OfThought),
 ];
 
-/// One mark: which way of marking it belongs to, and what it does.
+/// A mark: its family and its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     way: Way,
-    /// What it does.
+    /// Effect of the mark.
     pub kind: Kind,
 }
 
@@ -138,29 +140,29 @@ pub const THINKING: Mark = Mark { way: Thinking, kind: Begin };
 /// The analysis channel of Harmony.
 pub const HARMONY: Mark = Mark { way: Harmony, kind: Begin };
 
-/// What begins a text of other templates, and what ends one, where they are written as tags, such as `<s>` and `</s>`.
+/// Beginning and end of a text in other templates, if written as tags, such as `<s>` and `</s>`.
 pub const TEMPLATE: (Mark, Mark) = (Mark { way: Template, kind: Header }, Mark { way: Template, kind: Stop });
 
 impl Mark {
-    /// Whether both marks belong to the same way.
+    /// Whether both marks belong to the same family.
     #[must_use]
     pub fn same(self, other: Mark) -> bool {
         self.way == other.way
     }
 
-    /// The mark of the same way that closes only its own.
+    /// Closing mark that closes only its own family.
     #[must_use]
     pub fn as_own(self) -> Mark {
         Mark { kind: CloseOwn, ..self }
     }
 
-    /// The mark of the same way that closes.
+    /// Closing mark of the same family.
     #[must_use]
     pub fn as_closing(self) -> Mark {
         Mark { kind: Close, ..self }
     }
 
-    /// Whether it is a tag called `thinking`, which also begins the structure of ThinkingML.
+    /// Whether it is a `thinking` tag, which also begins the structure of ThinkingML.
     #[must_use]
     pub fn is_thinking(self) -> bool {
         self.way == Thinking
@@ -173,7 +175,7 @@ impl Mark {
     }
 }
 
-/// The mark that a tag called `name` is. A tag that closes itself is none.
+/// Mark that the tag `name` stands for. Not for self-closing tags.
 #[must_use]
 pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     let (_, way, kind) = TAGS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
@@ -181,58 +183,58 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
-/// Whether a token that is unfinished at the end of a reply is the beginning of a mark that closes.
+/// Whether an unfinished token at the end of a reply is the beginning of a closing mark.
 #[must_use]
 pub fn is_half_close(carry: &str) -> bool {
-    // What may be attributes is text that would be lost.
+    // Text that only might be attributes must not be lost.
     ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
         && !has_attributes(carry)
         && at(carry.as_bytes()) == Seen::Part
 }
 
-/// Whether a mark, as it is written so far, has attributes.
+/// Whether a possibly unfinished mark has attributes.
 #[must_use]
 pub fn has_attributes(mark: &str) -> bool {
     let inside = mark.strip_prefix('<').unwrap_or_default();
     let inside = inside.strip_suffix('>').unwrap_or(inside);
-    // Marks that are no tags have no white space.
+    // Marks that are not tags contain no white space.
     inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }
 
-/// Reasoning that is open: the mark that began it, and what began again inside.
+/// Open reasoning: the mark that began it, and the families reopened inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
     mark: Mark,
-    /// How often each way began again inside, and has not ended.
+    /// Unclosed opening marks inside, by family; saturates.
     inner: [u8; WAYS],
 }
 
-/// What a mark inside of reasoning does.
+/// Effect of a mark inside reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It belongs to the reasoning.
+    /// The mark is text of the reasoning.
     Text,
-    /// It ends the reasoning.
+    /// The mark ends the reasoning.
     Close,
-    /// It ends the reasoning, which began with a mark of another name.
+    /// The mark ends the reasoning, but belongs to another family than the one that began it.
     CloseForeign,
 }
 
 impl Open {
-    /// Reasoning that `mark` begins.
+    /// Starts reasoning at `mark`.
     #[must_use]
     pub fn new(mark: Mark) -> Open {
         Open { mark, inner: [0; WAYS] }
     }
 
-    /// The mark that began it.
+    /// Opening mark.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.mark
     }
 
-    /// The next mark inside. One that closes by another name closes what is open (R-69), unless that name was opened
-    /// inside.
+    /// Applies the next mark inside. A closing mark of another family ends the reasoning (R-69), unless that
+    /// family was opened inside.
     pub fn see(&mut self, mark: Mark) -> Effect {
         let own = mark.same(self.mark);
         let inner = &mut self.inner[mark.way as usize];
@@ -252,25 +254,25 @@ impl Open {
     }
 }
 
-/// Where a mark may begin in `bytes`.
+/// Offset of the first byte in `bytes` that may begin a mark.
 #[inline]
 #[must_use]
 pub fn find(bytes: &[u8]) -> Option<usize> {
     scan::find3(b'<', b'[', 0xE2, bytes)
 }
 
-/// What stands at the beginning of a text.
+/// Match of a mark at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// No mark.
     No,
-    /// The beginning of one, so far.
+    /// A prefix of a mark.
     Part,
-    /// A mark of so many bytes.
+    /// A mark, and its length in bytes.
     Mark(Mark, usize),
 }
 
-/// The mark at the beginning of `text`.
+/// Matches a mark at the beginning of `text`.
 #[must_use]
 pub fn at(text: &[u8]) -> Seen {
     let mut word = Word::default();
@@ -284,10 +286,10 @@ pub fn at(text: &[u8]) -> Seen {
     Seen::Part
 }
 
-/// A mark that is no tag, byte by byte.
+/// Matches marks that are not tags, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Those of the table that fit so far, a bit each, and their bytes read.
+    /// Bit set of the table entries that still match, and the bytes read.
     fit: u32,
     read: u8,
 }
@@ -299,7 +301,7 @@ impl Default for Word {
 }
 
 impl Word {
-    /// The next byte.
+    /// Reads the next byte.
     pub fn byte(&mut self, byte: u8) -> Seen {
         let read = usize::from(self.read);
         self.read += 1;
@@ -316,7 +318,7 @@ impl Word {
         if self.fit == 0 { Seen::No } else { Seen::Part }
     }
 
-    /// After a first byte.
+    /// Matcher after one more byte.
     #[must_use]
     pub(super) fn after(mut self, byte: u8) -> Word {
         self.byte(byte);
@@ -324,7 +326,7 @@ impl Word {
     }
 }
 
-/// The tag at the beginning of `text`.
+/// Matches a tag at the beginning of `text`.
 fn tag(text: &[u8]) -> Seen {
     let Some(rest) = text.strip_prefix(b"<") else { return Seen::No };
     let (close, rest) = match rest.strip_prefix(b"/") {
@@ -352,7 +354,7 @@ fn tag(text: &[u8]) -> Seen {
             _ if length > LONGEST => return Seen::No,
             b'<' => return Seen::No,
             _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
-            // It closes itself.
+            // A self-closing tag.
             b'>' if last == b'/' => return Seen::No,
             b'>' => return Seen::Mark(mark, length),
             b'"' | b'\'' => quote = byte,
@@ -363,7 +365,7 @@ fn tag(text: &[u8]) -> Seen {
     if text.len() < LONGEST { Seen::Part } else { Seen::No }
 }
 
-/// Whether `byte` belongs to the name of a tag.
+/// Whether `byte` can be part of a tag name.
 #[inline]
 pub(super) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':')

@@ -1,5 +1,5 @@
-//! Bytes to tokens. Knows no dialect, keeps only an unfinished token, and hands text on as slices of the
-//! caller's chunk.
+//! Lexers: bytes to tokens. They know no dialect, buffer at most an unfinished token, and pass text on as
+//! slices of the caller's chunk.
 
 pub mod about;
 pub mod code;

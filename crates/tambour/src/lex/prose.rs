@@ -1,18 +1,19 @@
-//! Prose around something that may act: whether a place stands in a quotation, in a sentence, or in a code span that goes on
-//! over lines (R-93).
+//! Context of something that may act: whether it is in a quotation, in a sentence, or in a code span that
+//! continues over lines (R-93).
 //!
-//! Code on one line and fences are those of `code`. What does not belong here: whether anything acts.
+//! Fences and code within one line belong to `code`; the decision whether anything acts belongs to the
+//! dialects.
 
-/// Follows prose. Memory is bounded but for one bit a place that is watched.
+/// Tracks prose. Memory is bounded, except for one bit per watched place.
 #[derive(Clone, Debug, Default)]
 pub struct Prose {
     line: Line,
     spans: Spans,
-    /// Text that was not looked at yet: few replies are asked about, and many small pieces cost more than one.
+    /// Text not processed yet: few replies are queried, and many small texts cost more than one long one.
     unread: String,
 }
 
-/// Bytes of text that are looked at together.
+/// Bytes of text that are processed together.
 const TOGETHER: usize = 256;
 
 impl Prose {
@@ -29,14 +30,14 @@ impl Prose {
         self.unread.push_str(text);
     }
 
-    /// Looks at what was not looked at.
+    /// Processes the unread text.
     fn read(&mut self) {
         self.line.text(&self.unread);
         self.spans.text(&self.unread);
         self.unread.clear();
     }
 
-    /// The line that the place after all text so far stands in.
+    /// State of the current line after all text so far.
     #[must_use]
     pub fn line(&self) -> Line {
         let mut line = self.line;
@@ -44,35 +45,35 @@ impl Prose {
         line
     }
 
-    /// Whether a code span may be open, on this line or from an earlier one of the paragraph on.
+    /// Whether a code span may be open, begun on this line or an earlier one of the paragraph.
     pub fn in_span(&mut self) -> bool {
         self.read();
         self.spans.end_run();
         !self.spans.open.is_empty()
     }
 
-    /// Passes over something on the line that is no text, such as a value.
+    /// Skips something on the line that is not text, such as a value.
     pub fn pass_over(&mut self) {
         self.read();
         self.spans.end_run();
         self.spans.filled = true;
     }
 
-    /// Watches the place after all text so far: whether it turns out to stand in a code span ([`Prose::is_text`]). Places
-    /// are numbered from 0 on.
+    /// Watches the current place: [`Prose::is_text`] tells later whether it is in a code span. Returns its
+    /// number, counted from 0.
     pub fn watch(&mut self) -> usize {
         self.pass_over();
         self.spans.watched.push(false);
         self.spans.watched.len() - 1
     }
 
-    /// How many places are watched so far.
+    /// Number of watched places.
     #[must_use]
     pub fn watched(&self) -> usize {
         self.spans.watched.len()
     }
 
-    /// All that is watched from place `from` on is text of another kind ([`Prose::is_text`]).
+    /// Marks all watched places from number `from` on as text for another reason ([`Prose::is_text`]).
     pub fn set_text(&mut self, from: usize) {
         self.read();
         if let Some(places) = self.spans.watched.get_mut(from..) {
@@ -80,7 +81,8 @@ impl Prose {
         }
     }
 
-    /// Whether a watched place stands in a code span that has closed, or in other text ([`Prose::set_text`]).
+    /// Whether a watched place is in a code span that has closed, or was marked as text
+    /// ([`Prose::set_text`]).
     pub fn is_text(&mut self, place: usize) -> bool {
         self.read();
         self.spans.end_run();
@@ -88,20 +90,20 @@ impl Prose {
     }
 }
 
-/// The line of a place.
+/// State of a line up to a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
-    /// Whether more than marks of lists and quotations has come.
+    /// Whether the line has content behind list and quotation markers.
     filled: bool,
     quoted: bool,
-    /// Whether the last sentence has ended.
+    /// Whether its last sentence has ended.
     ended: bool,
 }
 
-/// Signs that end a sentence, or a part of it behind which a new one may begin.
+/// Characters that end a sentence or clause.
 const ENDS: &[char] = &['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；'];
 
-/// Signs that may stand behind the end of a sentence.
+/// Characters that may follow the end of a sentence.
 const CLOSERS: &[char] = &[')', ']', '"', '\'', '”', '’', '」', '』', '）', '*', '_'];
 
 impl Line {
@@ -132,20 +134,21 @@ impl Line {
         self.quoted
     }
 
-    /// Whether a sentence has begun on the line and not ended.
+    /// Whether an unfinished sentence is on the line.
     #[must_use]
     pub fn in_sentence(self) -> bool {
         self.filled && !self.ended
     }
 
-    /// Whether a sentence goes on behind something that stands on this line, with `behind`. `None` while more is to come.
+    /// Whether the sentence continues in the text `behind` something on this line; `None` until more text
+    /// decides.
     #[must_use]
     pub fn goes_on(self, behind: &str, end: bool) -> Option<bool> {
         let blank = behind.len() - behind.trim_start_matches([' ', '\t']).len();
         Some(match behind[blank..].chars().next() {
             _ if blank > BLANK => false,
             None if !end => return None,
-            // The next of several, or markup.
+            // Another item or other markup.
             None | Some('\n' | '\r' | '<' | '[' | '◁') => false,
             Some(',') => true,
             Some(c) => self.in_sentence() || blank > 0 && c.is_lowercase(),
@@ -153,24 +156,24 @@ impl Line {
     }
 }
 
-/// White space behind which a sentence does not go on.
+/// Most white space within a sentence.
 const BLANK: usize = 64;
 
-/// Runs of backticks of a paragraph.
+/// Backtick runs of a paragraph.
 #[derive(Clone, Debug, Default)]
 struct Spans {
-    /// The open ones: their lengths, and how many places were watched before.
+    /// Open runs: length, and number of places watched before each.
     open: Vec<(usize, usize)>,
-    /// The run under way, and whether a backslash stands before it.
+    /// Length of the current run, and whether a backslash precedes it.
     run: usize,
     escaped: bool,
-    /// Whether the line has text, and whether it is that of a fence.
+    /// Whether the line has text, and whether it opens or closes a fence.
     filled: bool,
     fence: bool,
     watched: Vec<bool>,
 }
 
-/// Open runs that are remembered.
+/// Most open runs tracked.
 const RUNS: usize = 32;
 
 impl Spans {

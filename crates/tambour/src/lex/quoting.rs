@@ -1,17 +1,17 @@
-//! Elements of HTML whose text is code, or what somebody else said: what stands in them is an example.
+//! HTML elements whose content is code or a quotation: markup in them is an example.
 
 use super::markup::{Tag, TagKind};
 
 const NAMES: &[&str] = &["pre", "code", "samp", "blockquote", "q"];
 
-/// Counts the quoting elements that are open.
+/// Counts open quoting elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quoting {
     open: usize,
 }
 
 impl Quoting {
-    /// A tag comes that is no code of Markdown and stands in no comment.
+    /// Observes a tag that is in neither Markdown code nor a comment.
     pub fn see(&mut self, tag: &Tag<'_>) {
         if !NAMES.iter().any(|name| name.eq_ignore_ascii_case(tag.name)) {
             return;
@@ -23,7 +23,7 @@ impl Quoting {
         };
     }
 
-    /// Whether text that comes is quoted.
+    /// Whether the following text is quoted.
     #[must_use]
     pub fn is_open(self) -> bool {
         self.open > 0

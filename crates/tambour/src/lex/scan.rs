@@ -1,9 +1,9 @@
-//! Searching for one to three bytes: a plain loop where the text is as short as a token of a model, memchr elsewhere.
+//! Searches for one to three bytes: a plain loop for text as short as a model's token, memchr otherwise.
 
-/// Below this many bytes the call of a vector routine costs more than the loop.
+/// Length below which calling a vector routine costs more than the loop.
 const SHORT: usize = 12;
 
-/// Where `needle` stands in `bytes`.
+/// Offset of the first `needle` in `bytes`.
 #[inline]
 pub fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     if bytes.len() < SHORT {
@@ -12,7 +12,7 @@ pub fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
     memchr::memchr(needle, bytes)
 }
 
-/// Where the first of two bytes stands.
+/// Offset of the first of two bytes.
 #[inline]
 pub fn find2(first: u8, second: u8, bytes: &[u8]) -> Option<usize> {
     if bytes.len() < SHORT {
@@ -21,7 +21,7 @@ pub fn find2(first: u8, second: u8, bytes: &[u8]) -> Option<usize> {
     memchr::memchr2(first, second, bytes)
 }
 
-/// Where the first of three bytes stands.
+/// Offset of the first of three bytes.
 #[inline]
 pub fn find3(first: u8, second: u8, third: u8, bytes: &[u8]) -> Option<usize> {
     if bytes.len() < SHORT {
@@ -30,7 +30,7 @@ pub fn find3(first: u8, second: u8, third: u8, bytes: &[u8]) -> Option<usize> {
     memchr::memchr3(first, second, third, bytes)
 }
 
-/// Where `needle` stands last.
+/// Offset of the last `needle` in `bytes`.
 #[inline]
 pub fn rfind(needle: u8, bytes: &[u8]) -> Option<usize> {
     if bytes.len() < SHORT {

@@ -1,53 +1,54 @@
-//! Text that goes out while markup is taken out of it: its neighbours must not join into a tag.
+//! Emitted text from which markup is removed: the text on both sides must not join into a tag.
 //!
-//! In `<scr</final>ipt>` the lexer finds text, a tag and text. Without the tag the text would be a tag itself, and so
-//! would `<a b=` be one with what stands behind an escaped tag. A tag that ends because another `<` comes is a text token
-//! of its own that begins with `<`: from such a token on, text is read a second time, as it goes out.
+//! In `<scr</final>ipt>` the lexer finds text, a tag and text. Without the tag the text itself would be a
+//! tag, and `<a b=` would become one with the text behind an escaped tag. An unfinished tag that another `<`
+//! ends is a text token of its own that begins with `<`: from such a token on, emitted text is lexed a second
+//! time.
 
 use super::markup::{Markup, Token};
 use crate::span::Place;
 
-/// Reads text as it goes out. What is taken out between two calls needs no call of its own.
+/// Lexes text as it is emitted. Markup removed between two calls needs no call of its own.
 #[derive(Clone, Debug)]
 pub struct Seam {
-    /// In an unfinished tag, or at its start.
+    /// Lexer, in an unfinished tag or before one.
     lexer: Markup,
-    /// Where that starts.
+    /// Start of the lexer's carry.
     at: Place,
-    /// Unfinished tags directly before it. An escaped `<` does not end the value of an attribute, so that they may go on
-    /// behind it.
+    /// Unfinished tags directly before the carry. They may continue behind an escaped `<`, which does not end
+    /// an attribute value.
     before: String,
     before_at: Place,
-    /// Bytes of them that have gone out, since no tag is so long.
+    /// Bytes of those tags that are emitted already, since no tag is that long.
     sent: usize,
     limit: usize,
 }
 
-/// What goes out.
+/// Piece of emitted text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined<'a> {
-    /// Text.
+    /// Plain text.
     Text(&'a str),
-    /// An unfinished tag, with its place, that would go on behind what is escaped next: to be escaped too, unless it is
-    /// code.
+    /// An unfinished tag and its place. It would continue behind the tag escaped next, so it must be escaped
+    /// too, unless it is code.
     Open(&'a str, Place),
-    /// A tag or mark that is none in the reply: to be escaped, unless it is code.
+    /// A tag or mark that the reply does not contain: must be escaped, unless it is code.
     Tag {
-        /// As it goes out.
+        /// Text of the tag.
         raw: &'a str,
-        /// Where it starts.
+        /// Place of its start.
         at: Place,
-        /// Offset after it.
+        /// Offset of its end.
         end: usize,
     },
 }
 
 impl Seam {
-    /// At the start of a text, for the same mark and limit as the lexer of the reply.
+    /// Creates a reader at the start of a text, for the same mark and limit as the lexer of the reply.
     #[must_use]
     pub fn new(mark: &'static str, limit: usize) -> Seam {
         Seam {
-            // A comment that is made here is none.
+            // A comment that arises here is not one of the reply.
             lexer: Markup::new(mark, limit).without_comments(),
             at: Place::START,
             before: String::new(),
@@ -57,7 +58,7 @@ impl Seam {
         }
     }
 
-    /// A text token of the reply that goes out.
+    /// Reads an emitted text token of the reply.
     #[inline]
     pub fn text(&mut self, text: &str, at: Place, out: &mut impl FnMut(Joined<'_>)) {
         if self.passes(text) {
@@ -66,7 +67,7 @@ impl Seam {
         self.read(text, at, out);
     }
 
-    /// Whether this text goes out as it is.
+    /// Whether this text passes unchanged.
     #[inline]
     #[must_use]
     pub fn passes(&self, text: &str) -> bool {
@@ -84,7 +85,7 @@ impl Seam {
         self.shorten(out);
     }
 
-    /// A tag of the reply follows that is escaped unless it is code.
+    /// Prepares for a tag of the reply that is escaped unless it is code.
     pub fn tag(&mut self, out: &mut impl FnMut(Joined<'_>)) {
         let last = self.lexer.carry();
         if last.starts_with("<<") || !(last.is_empty() || last.contains('=')) {
@@ -97,10 +98,10 @@ impl Seam {
         self.lexer.drop_carry();
     }
 
-    /// Something follows that goes out as it is, or the text ends: nothing joins.
+    /// Ends the text, or continues with something emitted verbatim: no tag can join over it.
     pub fn finish(&mut self, out: &mut impl FnMut(Joined<'_>)) {
         if !self.lexer.carry().is_empty() {
-            // Half a mark may hold a whole tag.
+            // Half a mark may contain a whole tag.
             let Seam { lexer, at, before, before_at, sent, .. } = self;
             let (here, carried) = (*at, lexer.carry().len());
             let mut reading = Reading { at, before, before_at, sent, text: "", here, carried, read: 0 };
@@ -109,14 +110,14 @@ impl Seam {
         release(&mut self.before, &mut self.sent, out);
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[inline]
     #[must_use]
     pub fn held(&self) -> usize {
         self.before.len() - self.sent + self.lexer.carry().len()
     }
 
-    /// Lets unfinished tags go from which a tag would be longer than the limit.
+    /// Emits unfinished tags that have become longer than any tag may be.
     fn shorten(&mut self, out: &mut impl FnMut(Joined<'_>)) {
         while self.sent < self.before.len() && self.held() > self.limit {
             let next = self.before[self.sent + 1..].find('<');
@@ -133,7 +134,7 @@ impl Seam {
     }
 }
 
-/// One text token that is read.
+/// State of reading one text token.
 struct Reading<'a> {
     at: &'a mut Place,
     before: &'a mut String,
@@ -141,7 +142,7 @@ struct Reading<'a> {
     sent: &'a mut usize,
     text: &'a str,
     here: Place,
-    /// Bytes that came before this text, and bytes of tokens so far.
+    /// Bytes carried over from before this text, and bytes of tokens so far.
     carried: usize,
     read: usize,
 }
@@ -179,7 +180,7 @@ impl Reading<'_> {
     }
 }
 
-/// Lets unfinished tags go that must be escaped.
+/// Emits unfinished tags that must be escaped.
 fn open(before: &mut String, sent: &mut usize, at: Place, out: &mut impl FnMut(Joined<'_>)) {
     let (mut at, mut rest) = (at, &before[*sent..]);
     while !rest.is_empty() {
@@ -192,7 +193,7 @@ fn open(before: &mut String, sent: &mut usize, at: Place, out: &mut impl FnMut(J
     *sent = 0;
 }
 
-/// Lets unfinished tags go that end here.
+/// Emits unfinished tags that end here as text.
 fn release(before: &mut String, sent: &mut usize, out: &mut impl FnMut(Joined<'_>)) {
     if *sent < before.len() {
         out(Joined::Text(&before[*sent..]));

@@ -1,26 +1,26 @@
-//! All signs of a short piece of text that may mean something, found in one pass: a bit for each byte.
+//! Bit masks of the significant bytes of a short text, computed in one pass.
 
 use wide::u8x16;
 
-/// Where signs stand in a text of at most [`Signs::MOST`] bytes: the lowest bit is the first byte.
+/// Bit masks of a text of at most [`Signs::MOST`] bytes: the lowest bit is the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     /// Line feeds.
     pub lines: u64,
-    /// `<`, `[`, the first byte of `◁`, and backticks: a tag, a mark of reasoning or code may begin there.
+    /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
     pub marks: u64,
-    /// Whether all is ASCII.
+    /// Whether the text is ASCII.
     pub ascii: bool,
 }
 
-/// Bytes looked at at once.
+/// Bytes of one vector.
 const BLOCK: usize = 16;
 
 impl Signs {
     /// Most bytes of a text.
     pub const MOST: usize = 64;
 
-    /// The signs of `text`; `None` if it is too long.
+    /// Computes the masks of `text`; `None` if it is too long.
     #[inline]
     #[must_use]
     pub fn of(text: &str) -> Option<Signs> {
@@ -28,7 +28,7 @@ impl Signs {
         (bytes.len() <= Signs::MOST).then(|| read(bytes))
     }
 
-    /// Where backticks stand in `text`, whose signs these are.
+    /// Mask of the backticks in `text`, the text of these masks.
     #[inline]
     #[must_use]
     pub fn ticks(self, text: &[u8]) -> u64 {
@@ -62,7 +62,7 @@ fn read(bytes: &[u8]) -> Signs {
                 add(*block, number * BLOCK);
             }
             if !rest.is_empty() {
-                // What it has in common with the block before is the same there.
+                // Bytes shared with the block before set the same bits again.
                 add(*last, bytes.len() - BLOCK);
             }
         }
@@ -70,10 +70,10 @@ fn read(bytes: &[u8]) -> Signs {
     Signs { lines, marks, ascii: all.to_bitmask() == 0 }
 }
 
-/// Fewer bytes than a block has, with zeros behind them.
+/// Pads fewer bytes than a block with zeros.
 #[inline]
 fn padded(bytes: &[u8]) -> [u8; BLOCK] {
-    // Two pieces that overlap, instead of a copy of a length that is not known.
+    // Two overlapping reads instead of a copy of unknown length.
     let whole = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last), ..) => {
             let behind = 8 * (bytes.len() - 8);

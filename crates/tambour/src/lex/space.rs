@@ -1,7 +1,7 @@
-//! White space in the sense of R-22: blank, tab, CR and LF. The ideographic space is text, since it indents Chinese
-//! paragraphs.
+//! White space as defined by R-22: blank, tab, CR and LF. The ideographic space is text, since it indents
+//! Chinese paragraphs.
 
-/// Whether `c` is such white space.
+/// Whether `c` is white space.
 #[must_use]
 #[inline]
 pub fn is_space(c: char) -> bool {
@@ -15,7 +15,7 @@ pub fn is_blank(text: &str) -> bool {
     text.bytes().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-/// Text without the white space around it.
+/// Text without surrounding white space.
 #[must_use]
 pub fn trim(text: &str) -> &str {
     text.trim_matches(is_space)

@@ -1,6 +1,8 @@
-//! Frames of Server-Sent Events from an upstream: any chunking, any line ends, comments, several `data` lines.
+//! Reader of Server-Sent Events from an upstream: any chunking, any line ends, comments, several `data`
+//! lines.
 
-/// Reads frames. A line, and the data of one frame, hold at most `limit` bytes; what is longer is cut and told.
+/// Reads frames. A line, and the data of one frame, hold at most `limit` bytes; longer ones are truncated and
+/// flagged.
 #[derive(Clone, Debug)]
 pub struct Frames {
     line: Vec<u8>,
@@ -18,14 +20,14 @@ pub struct Frames {
 pub struct Frame<'a> {
     /// Name of its `event` line; empty when there is none.
     pub name: &'a str,
-    /// Its data, several lines joined by line feeds.
+    /// Data, several lines joined by line feeds.
     pub data: &'a [u8],
-    /// Whether something of it was longer than the limit.
+    /// Whether a part of it exceeded the limit.
     pub cut: bool,
 }
 
 impl Frames {
-    /// A reader at the start of a stream.
+    /// Creates a reader at the start of a stream.
     #[must_use]
     pub fn new(limit: usize) -> Frames {
         Frames {
@@ -39,7 +41,7 @@ impl Frames {
         }
     }
 
-    /// Reads bytes; `out` gets each complete frame.
+    /// Reads bytes and passes each complete frame to `out`.
     pub fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(Frame<'_>)) {
         let mut rest = chunk;
         if self.returned && rest.first() == Some(&b'\n') {
@@ -48,7 +50,7 @@ impl Frames {
         self.returned = false;
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             if self.line.is_empty() {
-                // The whole line is in the chunk: it is read where it is.
+                // The line is complete in the chunk, so it needs no copy.
                 self.field(&rest[..end], out);
             } else {
                 self.keep(&rest[..end]);
@@ -64,7 +66,7 @@ impl Frames {
         self.keep(rest);
     }
 
-    /// Ends the stream; a frame without its blank line is given all the same, since some servers leave it out.
+    /// Ends the stream. A last frame without its blank line is emitted too, since some servers leave it out.
     pub fn finish(&mut self, out: &mut impl FnMut(Frame<'_>)) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {

@@ -1,31 +1,31 @@
-//! A code fence around a whole reply, taken off while the reply comes.
+//! Removal of a code fence around a whole reply, while the reply streams.
 //!
-//! It opens with the first line that is not blank: three or more backticks or tildes, and one word or none behind them. It closes
-//! with the last such line: as many of them or more, alone. Fences between the two stay. Whether a reply that began with a
-//! fence ends with it is known only at its end, so what was taken off is told as it stands: one that does not close is for the
-//! caller to judge.
+//! The fence opens with the first non-blank line: three or more backticks or tildes, and at most one word
+//! behind them. It closes with the last such line: at least as many of them, alone. Fences between the two
+//! stay. Whether a reply that began with a fence ends with it is known only at its end, so the fence lines
+//! are passed on as parts of their own; the caller judges a fence that does not close.
 
 use super::fence::is_mark;
 use super::scan;
 use super::space::is_space;
 use crate::span::{At, Counter, Place};
 
-/// What a reply in a fence, or without one, consists of.
+/// Part of a reply with or without a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Text of the reply; neighbouring runs belong together.
+    /// Text of the reply; adjacent runs belong together.
     Text(&'a str),
-    /// The line that opens the fence, with its end and the white space before it.
+    /// Opening line of the fence, with its line end and the white space before it.
     Open(&'a str),
-    /// The line that closes it, with the white space behind it.
+    /// Closing line, with the white space behind it.
     Close(&'a str),
 }
 
-/// Takes the fence off.
+/// Splits a reply into fence lines and text.
 #[derive(Clone, Debug)]
 pub struct Fenced {
     state: State,
-    /// What may be a line of the fence, and white space around it.
+    /// Possible line of the fence, with white space around it.
     carry: String,
     place: Counter,
     limit: usize,
@@ -33,46 +33,47 @@ pub struct Fenced {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// In white space before anything else.
+    /// In leading white space.
     Start,
-    /// In the marks of the first line.
+    /// In the fence characters of the first line.
     Marks(Run),
-    /// Behind them: whether a word has come, and white space behind it.
+    /// In the info string: whether a word has begun, and whether white space follows it.
     Info(Run, bool, bool),
-    /// In the fence.
+    /// Inside the fence.
     Inside(Run, Line),
-    /// There is none.
+    /// No fence.
     Without,
 }
 
-/// The sign that a fence is made of, and how often it stands there.
+/// Fence character, and number of repetitions.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     sign: char,
     count: usize,
 }
 
-/// Where on a line of the fenced text.
+/// Position on a line of the fenced text.
 #[derive(Clone, Copy, Debug)]
 enum Line {
-    /// Behind blanks at most.
+    /// After blanks at most.
     Begin,
-    /// Behind so many signs of the fence.
+    /// After this many fence characters.
     Marks(usize),
-    /// Behind a line that closes, in white space; where its last line begins.
+    /// In white space behind a closing line; holds the offset where its last line begins.
     End(Option<usize>),
     Middle,
 }
 
 impl Fenced {
-    /// At the start of a reply. At most `limit` bytes are held: what is longer is no line of a fence.
+    /// Creates a reader at the start of a reply. At most `limit` bytes are held back: a longer line is no
+    /// fence line.
     #[must_use]
     pub fn new(limit: usize) -> Fenced {
         let place = Counter::new(Place::START);
         Fenced { state: State::Start, carry: String::new(), place, limit }
     }
 
-    /// Reads `text`; `out` gets each part with the place it starts at.
+    /// Reads `text` and passes each part to `out` with the place it starts at.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Part<'_>, At<'_>)) {
         let mut rest = text;
@@ -111,13 +112,14 @@ impl Fenced {
         self.state = State::Without;
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         self.carry.len()
     }
 
-    /// One character where a line of the fence may stand; returns what follows it. One that does not fit is not read.
+    /// Reads one character of a possible fence line; returns the text behind it. A character that does not
+    /// fit is not consumed.
     fn hold<'a>(&mut self, text: &'a str, out: &mut impl FnMut(Part<'_>, At<'_>)) -> &'a str {
         let c = text.chars().next().unwrap_or_default();
         let next = if self.carry.len() + c.len_utf8() > self.limit { None } else { self.next(c) };
@@ -136,7 +138,7 @@ impl Fenced {
         &text[c.len_utf8()..]
     }
 
-    /// The state after `c`, if that fits.
+    /// State after `c`, if it fits.
     fn next(&self, c: char) -> Option<State> {
         Some(match self.state {
             State::Start if is_space(c) => State::Start,
@@ -165,7 +167,7 @@ impl Fenced {
         })
     }
 
-    /// What is held is no line of the fence; the last line of it may still become one.
+    /// Emits the held text, which is no fence line; its last line may still become one.
     fn release(&mut self, out: &mut impl FnMut(Part<'_>, At<'_>)) {
         let mut held = std::mem::take(&mut self.carry);
         let mut last = held.len();

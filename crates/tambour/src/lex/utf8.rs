@@ -1,30 +1,30 @@
-//! UTF-8 across chunks: bytes in, text out, a replacement character for what is no text.
+//! Decoder of UTF-8 across chunks; invalid bytes become replacement characters.
 
 use ascii::AsAsciiStr;
 use simdutf8::compat::from_utf8;
 
-/// Decodes chunks of bytes that may be cut inside a character.
+/// Decodes chunks that may be cut inside a character.
 #[derive(Clone, Debug, Default)]
 pub struct Utf8 {
     tail: [u8; 4],
     len: usize,
 }
 
-/// Bytes of a chunk that may be looked at twice.
+/// Longest chunk that is scanned for ASCII first.
 const SHORT: usize = 64;
 
-/// Bytes of a chunk that may be copied.
+/// Longest chunk that is copied behind a carried character.
 const JOINED: usize = 16;
 
-/// What replaces bytes that are not UTF-8.
+/// Replacement for bytes that are not UTF-8.
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
 impl Utf8 {
-    /// Decodes `chunk`; `text` gets slices of it in order, and each replacement character with the number of bytes it
-    /// stands for.
+    /// Decodes `chunk`; passes slices of it to `text` in order, and each replacement character with the
+    /// number of bytes it replaces.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
-        // Most chunks are short and ASCII, which is seen sixteen bytes at a time.
+        // Fast path: most chunks are short and ASCII, which is checked sixteen bytes at a time.
         if self.len == 0
             && (1..=SHORT).contains(&chunk.len())
             && chunk.is_ascii()
@@ -41,7 +41,7 @@ impl Utf8 {
         let mut rest = match self.len {
             0 => chunk,
             _ if chunk.len() > JOINED => self.complete(chunk, text),
-            // A few bytes go out together with the character they complete.
+            // A few bytes are emitted together with the character they complete.
             begun => {
                 let len = begun + chunk.len();
                 joined[..begun].copy_from_slice(&self.tail[..begun]);
@@ -77,7 +77,7 @@ impl Utf8 {
         }
     }
 
-    /// Completes the character kept from the last chunk and returns what follows it.
+    /// Completes the character carried from the last chunk and returns the bytes behind it.
     fn complete<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
         let mut taken = 0;
         while let Some(&byte) = chunk.get(taken) {
@@ -93,7 +93,7 @@ impl Utf8 {
                     taken += 1;
                 }
                 Err(_) => {
-                    // The new byte does not continue the character: it starts afresh.
+                    // The new byte does not continue the character: it begins another.
                     text(REPLACEMENT, Some(self.len));
                     self.len = 0;
                     return &chunk[taken..];
@@ -110,19 +110,19 @@ impl Utf8 {
         }
     }
 
-    /// Forgets an unfinished character.
+    /// Drops an unfinished character.
     pub fn forget(&mut self) {
         self.len = 0;
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         self.len
     }
 }
 
-/// Length of the UTF-8 character that starts with `byte`.
+/// Length of the UTF-8 character that begins with `byte`.
 #[inline]
 pub(crate) fn width(byte: u8) -> usize {
     match byte {

@@ -1,43 +1,44 @@
-//! What a JSON text takes in memory as a tree of values, told in one pass before any value is made.
+//! Estimate of the memory that a JSON text takes as a tree of values, computed in one pass before any value
+//! is built.
 
 use serde_json::Value;
 
-/// What a JSON text comes to as a tree of values.
+/// Estimated cost of a JSON text as a tree of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Bytes of memory, about: a tree takes no more, and seldom much less.
+    /// Bytes of memory: an upper bound, seldom much too high.
     pub bytes: usize,
-    /// Those of them that are text.
+    /// Bytes of `bytes` that are strings.
     pub text: usize,
-    /// Levels of lists and objects.
+    /// Levels of nested lists and objects.
     pub depth: usize,
-    /// Values and keys, at most.
+    /// Upper bound of the number of values and keys.
     pub values: usize,
-    /// Offset of the list or object that takes most by itself, without what stands in it.
+    /// Offset of the list or object that takes most memory itself, not counting its content.
     pub largest: usize,
 }
 
-/// Levels whose elements are counted. Readers of JSON go no deeper.
+/// Levels whose elements are counted; JSON readers go no deeper.
 const LEVELS: usize = 128;
-/// Bytes of a value where it stands.
+/// Bytes of a value in its container.
 const VALUE: usize = size_of::<Value>();
-/// Bytes of a member of an object: its hash, its key, its value.
+/// Bytes of an object member: hash, key and value.
 const MEMBER: usize = size_of::<(usize, String, Value)>();
-/// Bytes that an allocator takes beside those it gives.
+/// Overhead of an allocation in bytes.
 const OWN: usize = 16;
 
-/// A list or an object that is open.
+/// An open list or object.
 #[derive(Clone, Copy, Default)]
 struct Open {
     at: usize,
     object: bool,
-    /// Commas in it.
+    /// Number of commas.
     commas: usize,
-    /// Whether anything stands in it.
+    /// Whether it has content.
     filled: bool,
 }
 
-/// Weighs a text, which need not be JSON: it is weighed as far as a reader would come.
+/// Estimates the cost of a text; of invalid JSON, at least as far as a reader would read.
 #[must_use]
 pub fn weigh(text: &[u8]) -> Weight {
     let mut weight = Weight { bytes: VALUE, values: 1, ..Weight::default() };
@@ -87,7 +88,7 @@ pub fn weigh(text: &[u8]) -> Weight {
         }
         at += 1;
     }
-    // What a text that breaks off has made up to there.
+    // Containers that a truncated text leaves open.
     open.iter().take(depth).for_each(|open| weight.add(open, &mut most));
     weight
 }
@@ -105,7 +106,7 @@ impl Weight {
     }
 }
 
-/// Where a string ends that begins behind its quote at `at`: its closing quote, or the end of the text.
+/// Offset of the quote that closes a string whose content begins at `at`, or the end of the text.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
         if text[at + found] == b'"' {
@@ -116,7 +117,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// Bytes that so many take from an allocator.
+/// Bytes an allocation of `bytes` takes.
 fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { bytes.next_multiple_of(16) + OWN }
 }
@@ -126,7 +127,7 @@ fn elements(count: usize) -> usize {
     allocated(count.next_power_of_two().max(4) * VALUE)
 }
 
-/// Bytes of an object: its members, and the table that finds them, which is filled up to seven eighths.
+/// Bytes of an object: its members, and the hash table, which is filled up to seven eighths.
 fn members(count: usize) -> usize {
     let buckets = if count < 4 { 4 } else { (count * 8).div_ceil(7).next_power_of_two().max(8) };
     let room = if buckets == 4 { 3 } else { buckets / 8 * 7 };

@@ -1,5 +1,5 @@
-//! Calls that an upstream sends beside the text of a reply, in a form of its own. They act like those in the text: complete,
-//! valid and at the end of the reply, or not at all, and then the user is told.
+//! Tool calls that an upstream sends apart from the text of a reply, in its own format. Like calls in the
+//! text they act at the end of the reply if complete and valid; otherwise the user gets a notice.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::repair::json::{self, ValueDoubt};
 use crate::texts::Language;
 use crate::tool::CHECKS;
 
-/// A call as it came.
+/// A call as received.
 struct Written {
     name: String,
     arguments: String,
 }
 
-/// The calls of one reply, and what they are held against.
+/// Native calls of one reply, and the options they are checked against.
 pub(super) struct Beside {
     written: Vec<Written>,
     options: Arc<Options>,
 }
 
-/// Why a call does not act.
+/// Reason why a call does not act.
 enum Refused {
     Cut,
     Unknown,
     Forbidden,
     Json,
-    /// There are none, and the tool needs some.
+    /// The arguments are empty, and the tool requires some.
     NoArguments,
     /// A value may not be the one that was meant.
     Doubtful(ValueDoubt),
@@ -43,7 +43,7 @@ impl Beside {
         Beside { written: Vec::new(), options: options.clone() }
     }
 
-    /// Whether none has come.
+    /// Whether no call was received.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
@@ -52,7 +52,7 @@ impl Beside {
         self.written.push(Written { name: name.to_owned(), arguments: arguments.to_owned() });
     }
 
-    /// What the calls come to at the end of the reply, in order.
+    /// Actions or refusals of all calls at the end of the reply, in order.
     pub(super) fn end(&mut self, cut: bool) -> Vec<Result<Action, Notice>> {
         let written = std::mem::take(&mut self.written);
         let mut left = CHECKS;
@@ -81,7 +81,7 @@ impl Beside {
         }
     }
 
-    /// The arguments: an object that was complete as it came, with nothing in it that was guessed.
+    /// Parses the arguments: an object that was complete as received, with no guessed value in it.
     fn read(&self, arguments: &str) -> Result<Value, Refused> {
         if arguments.trim().is_empty() {
             return Ok(Value::Object(Map::new()));

@@ -1,37 +1,37 @@
-//! What a reply came to.
+//! Result of a reply.
 
 use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
 use crate::exit::Answer;
 use crate::state::Applied;
 
-/// Notices that are kept of one message.
+/// Most notices recorded for one message.
 const NOTICES: usize = 64;
 
-/// What a reply came to: a fold of what was sent, and of the answer that decisions rest on.
+/// Result of a reply: a fold of the events sent, with the answer that decisions rest on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// As `completed` has it; before that what is known of it: notices and the exit decision.
+    /// Metadata as in `completed`; before that event, the notices and exit decision so far.
     pub metadata: Metadata,
     /// Calls of the reply, in order.
     pub calls: Vec<ToolCall>,
-    /// For each call that came beside the reply its place in `calls`, or why it does not act.
+    /// For each native call its index in `calls`, or the reason why it does not act.
     pub beside: Vec<std::result::Result<usize, String>>,
     /// The answer of a dialogue round, with the assessment and its reasoning.
     pub answer: Option<Answer>,
-    /// Updates of the state, as they were applied; only where one is attached.
+    /// State updates that were applied; only with an attached state.
     pub applied: Vec<Applied>,
-    /// Why the stream ended with `error`.
+    /// Failure that ended the stream with `error`.
     pub failure: Option<Failure>,
 }
 
 impl Outcome {
-    /// What stays of the message when another reply goes on with it.
+    /// Takes over what belongs to the whole message when another reply continues it.
     pub(super) fn go_on(&mut self, before: &Outcome) {
         self.metadata.notices.clone_from(&before.metadata.notices);
     }
 
-    /// Something was sent.
+    /// Records an event that was sent.
     pub(super) fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Completed(completed) => self.metadata.clone_from(&completed.metadata),
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// What stands beside the contract and nobody else wants.
+    /// Records an extension event.
     pub(super) fn keep(&mut self, extension: Extension) {
         match extension {
             Extension::ToolCall(call) => self.calls.push(call),

@@ -1,28 +1,29 @@
-//! From places in the decoded text to places in the reply as it was received.
+//! Maps offsets in the decoded text to offsets in the reply as received.
 //!
-//! Readers count what they read, where each piece that is no UTF-8 stands as U+FFFD, three bytes. Findings count the
-//! bytes of the reply.
+//! Readers count decoded text, where each invalid UTF-8 sequence is a U+FFFD of three bytes. Findings count
+//! the bytes of the reply.
 
 use crate::finding::Finding;
 use crate::lex::utf8::REPLACEMENT;
 
-/// Where decoded text and reply differ in length. There may be as many such places as half the bytes of the reply, so
-/// that all but the last are kept in few bytes.
+/// Positions where decoded text and reply differ in length. There may be one for every two bytes of the
+/// reply, so all but the last run are stored packed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     /// Bytes of decoded text so far.
     decoded: usize,
-    /// Runs before the last: the distance from the one before, then how many characters of how many bytes each.
+    /// Runs before the last, packed as variable-length numbers: distance from the run before, then count and
+    /// bytes each.
     packed: Vec<u8>,
     runs: usize,
-    /// Decoded offset after the last of them.
+    /// Decoded offset after the last packed run.
     end: usize,
-    /// Every so many of them, where one starts.
+    /// Start of every [`STRIDE`]th packed run.
     checkpoints: Vec<Checkpoint>,
     last: Option<Run>,
 }
 
-/// Replacement characters that follow each other, each for as many bytes.
+/// Consecutive replacement characters, each for the same number of bytes.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// Decoded offset of the first.
@@ -30,11 +31,11 @@ struct Run {
     /// Offset of its bytes in the reply.
     received: usize,
     count: usize,
-    /// Bytes each stands for.
+    /// Bytes of the reply that each stands for.
     each: usize,
 }
 
-/// Where a packed run starts, and where it is packed.
+/// Offsets of a packed run, and its index in `packed`.
 #[derive(Clone, Copy, Debug)]
 struct Checkpoint {
     start: usize,
@@ -42,16 +43,16 @@ struct Checkpoint {
     at: usize,
 }
 
-/// Packed runs from one checkpoint to the next.
+/// Packed runs between checkpoints.
 const STRIDE: usize = 64;
 
 impl Run {
-    /// The decoded offset after the last.
+    /// Decoded offset after the last character.
     fn end(&self) -> usize {
         self.start + self.count * REPLACEMENT.len()
     }
 
-    /// Where a decoded offset not before the run was received.
+    /// Offset in the reply of a decoded offset at or after the start of the run.
     fn received(&self, decoded: usize) -> usize {
         let within = (decoded - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
         let behind = decoded.saturating_sub(self.end());
@@ -60,13 +61,13 @@ impl Run {
 }
 
 impl Received {
-    /// Text came.
+    /// Counts valid text.
     #[inline]
     pub(super) fn text(&mut self, text: &str) {
         self.decoded += text.len();
     }
 
-    /// A replacement character came for `len` bytes.
+    /// Counts a replacement character for `len` bytes.
     pub(super) fn bad(&mut self, len: usize) {
         let start = self.decoded;
         self.decoded += REPLACEMENT.len();
@@ -92,7 +93,7 @@ impl Received {
             });
         }
         self.runs += 1;
-        // Characters stand for one to three bytes.
+        // A replacement character stands for one to three bytes, so two bits hold the length.
         for mut number in [run.start - self.end, run.count << 2 | run.each] {
             while number > 0x7F {
                 self.packed.push(number as u8 | 0x80);
@@ -103,7 +104,7 @@ impl Received {
         self.end = run.end();
     }
 
-    /// The number packed at `at`, which moves behind it.
+    /// Unpacks the number at `at` and moves `at` past it.
     fn number(&self, at: &mut usize) -> usize {
         let mut number = 0;
         for shift in (0..usize::BITS).step_by(7) {
@@ -117,7 +118,7 @@ impl Received {
         number
     }
 
-    /// The offset in the reply of an offset in the decoded text.
+    /// Offset in the reply of an offset in the decoded text.
     fn received(&self, decoded: usize) -> usize {
         if let Some(last) = self.last.filter(|last| last.start < decoded) {
             return last.received(decoded);
@@ -142,7 +143,7 @@ impl Received {
         known.received(decoded)
     }
 
-    /// A finding with its places in the reply.
+    /// Translates the span of a finding to the reply.
     pub(super) fn locate(&self, mut finding: Finding) -> Finding {
         if self.last.is_some() {
             finding.span.start = self.received(finding.span.start);

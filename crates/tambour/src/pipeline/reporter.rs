@@ -1,4 +1,4 @@
-//! Findings of one stream.
+//! Reporting of the findings of one stream.
 
 use super::FINDINGS_LIMIT;
 use super::received::Received;
@@ -7,7 +7,7 @@ use crate::finding::{Finding, Profile, Report, Severity};
 use crate::options::Options;
 use crate::span::Place;
 
-/// Judges, counts and limits findings.
+/// Judges findings, counts them and limits how many are listed.
 pub(super) struct Reporter {
     pub(super) received: Received,
     profile: Profile,
@@ -38,7 +38,7 @@ impl Reporter {
         }
     }
 
-    /// Counts on from the reader of the reply before.
+    /// Takes over the counts of the reply before, which belongs to the same stream.
     pub(super) fn go_on(&mut self, before: &Reporter) {
         self.count = before.count;
         self.unlisted = before.unlisted;
@@ -53,7 +53,8 @@ impl Reporter {
         self.repairs += u32::from(finding.repair.is_some());
         self.warnings += u32::from(finding.severity >= Severity::Warning);
         self.count += 1;
-        // The first error is what a verdict rests on: no number of lesser findings before it hides it.
+        // The first error decides a verdict, so it is listed no matter how many lesser findings came before
+        // it.
         let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
         if self.count <= self.limit || (decides && !self.first_only) {
             self.emit(finding, as_event, sink);
@@ -62,7 +63,7 @@ impl Reporter {
         }
     }
 
-    /// Says how many findings were not reported.
+    /// Reports the number of findings that were not listed.
     pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
         if self.unlisted > 0 && !self.first_only {
             let message = format!("{} more findings are not listed", self.unlisted);

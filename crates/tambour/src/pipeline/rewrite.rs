@@ -1,5 +1,5 @@
-//! The reply as it should have been written. What is written is read again before it is given out: it must not act where
-//! the reply did not, must pass the strict check, and must be written the same the next time.
+//! Rewriting of a reply in its canonical form. The written text is read again before it is returned: it must
+//! not act where the reply did not, must pass the strict check, and must be written the same the next time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::finding::{Profile, Severity};
 use crate::options::Options;
 use crate::state;
 
-/// Most times that a reply is written before it must stay as it is.
+/// Most times that a reply is rewritten before it counts as unstable.
 const ROUNDS: usize = 4;
 
-/// Holds written replies against what the reply did.
+/// Checks rewritten replies against the actions of the original.
 pub(super) struct Rewrite<'a> {
-    /// Names of the dialects that read it: the one that was asked for, and the one that was found, in which it must stay the
-    /// same. It acts in neither.
+    /// Names of the dialects the reply was requested in and detected as. The result acts in neither beyond
+    /// the original, and is stable in the detected one.
     readers: [&'static str; 2],
     options: Options,
-    /// Writes events in the dialect.
+    /// Writes events as text of the dialect.
     write: &'a dyn Fn(&[Event<'_>]) -> Option<String>,
 }
 
-/// What becomes of a written reply when it is read again.
+/// Result of reading a written reply again.
 enum Reread {
-    /// It stays as it is.
+    /// Written the same.
     Stable,
-    /// It is written differently, or breaks a rule.
+    /// Written differently, or in breach of a rule; holds the new text.
     Changed(String),
-    /// It acts where the reply did not.
+    /// Acts where the reply did not.
     Active,
 }
 
@@ -45,18 +45,19 @@ impl<'a> Rewrite<'a> {
         Rewrite { readers, options, write }
     }
 
-    /// The events as a reply: as the dialect writes them if that is stable, else with the signs of markup escaped.
+    /// Text of the events: as the dialect writes them if that is stable, otherwise with markup escaped.
     pub(super) fn reply(&self, events: &[Event<'_>]) -> Option<String> {
         let allowed = actions(events);
         let text = match self.settle((self.write)(events)?, &allowed) {
             Ok(text) => return Some(text),
             Err(text) => text,
         };
-        // Its text alone may be what acts; if that is not it, nothing of the reply acts any more.
+        // Tags in its text may be the only problem; otherwise nothing of the reply acts any more.
         if let Some(Ok(text)) = self.settled(events.iter().map(without_tags).collect(), &allowed) {
             return Some(text);
         }
-        // Without what acts its text may stay as it is, or but for its tags: other signs are escaped last.
+        // Without actions the text may be stable as it is, or with its tags escaped; other markup is escaped
+        // last.
         let quiet = || {
             events.iter().filter(|event| {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
@@ -73,7 +74,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// The events as a reply that has settled, or the last that it became. They are gone before it is read again.
+    /// Writes the events and stabilizes the text. Events are dropped before the text is read, to save memory.
     fn settled(
         &self,
         events: Vec<Event<'_>>,
@@ -84,7 +85,7 @@ impl<'a> Rewrite<'a> {
         Some(self.settle(text, allowed))
     }
 
-    /// The text, or what it becomes after some rounds; an error with the last text if it does not become stable.
+    /// Rewrites the text until it is stable; returns the last text as an error if it does not become so.
     fn settle(&self, mut text: String, allowed: &HashMap<String, usize>) -> Result<String, String> {
         for _ in 0..ROUNDS {
             match self.reread(&text, allowed) {
@@ -121,7 +122,7 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// What acts among events, and how often.
+/// Actions among events, with their number.
 fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     let mut add = |name: &str, data: &Value| {
@@ -152,7 +153,7 @@ fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
     found
 }
 
-/// An event in whose text of the answer no tag begins.
+/// Escapes the tags in the answer text of an event.
 fn without_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
@@ -167,7 +168,7 @@ fn without_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     Event::FinalDelta { text: out.into() }
 }
 
-/// An event that does nothing and in whose text no markup of any kind begins; none for an action.
+/// Escapes all markup in the text of an event; `None` for actions, asides and drafts.
 fn without_markup<'a>(event: &'a Event<'_>) -> Option<Event<'a>> {
     Some(match event {
         Event::FinalDelta { text } => Event::FinalDelta { text: escape(text).into() },

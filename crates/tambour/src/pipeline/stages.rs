@@ -1,4 +1,4 @@
-//! What stands behind a dialect: policy, sequencer, findings, and what the reply came to.
+//! Stages behind a dialect: policy, sequencer, findings, and the result of the reply.
 
 use super::outcome::Outcome;
 use super::reporter::Reporter;
@@ -10,19 +10,19 @@ use crate::policy::Policy;
 use crate::sequence::Sequencer;
 use crate::span::Place;
 
-/// Everything behind the dialect.
+/// State of all stages behind the dialect.
 pub(super) struct Stages {
     pub(super) policy: Policy,
     pub(super) sequencer: Sequencer,
     pub(super) reporter: Reporter,
     pub(super) extensions: bool,
     pub(super) findings: bool,
-    /// Why the reply is not what was asked for.
+    /// Reason why the reply is not in the requested format.
     pub(super) unused: Option<&'static str>,
-    /// Why it is of no use at all.
+    /// Reason why the stream ends with `error`.
     pub(super) failure: Option<Failure>,
     pub(super) outcome: Outcome,
-    /// Whether what calls tools leaves the stream open, for their results, and whether it has.
+    /// Whether a reply with calls leaves the stream open for their results, and whether this one has.
     pub(super) looping: bool,
     pub(super) waiting: bool,
 }
@@ -43,7 +43,7 @@ impl Stages {
         }
     }
 
-    /// Those of the next reply in the same stream.
+    /// Stages of the next reply in the same stream.
     pub(super) fn next_reply(&self, options: &Options) -> Stages {
         let mut next = Stages::new(options);
         (next.extensions, next.findings) = (self.extensions, self.findings);
@@ -55,20 +55,20 @@ impl Stages {
         next
     }
 
-    /// What is known whole, of the reply or from elsewhere.
+    /// Sends an extension event, of the reply or of another origin.
     pub(super) fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
         let Stages { sequencer, extensions, outcome, .. } = self;
         tell(extension, *extensions, sequencer, outcome, sink);
     }
 
-    /// An end of the stream.
+    /// Sends an event that ends the stream.
     pub(super) fn send(&mut self, event: Event<'_>, sink: &mut dyn Sink) {
         self.outcome.observe(&event);
         sink.event(event);
     }
 }
 
-/// Puts an extension in its place, counts it and sends it where they are wanted.
+/// Sequences an extension, records it, and sends it if extensions are `wanted`.
 fn tell(
     extension: Extension,
     wanted: bool,
@@ -85,14 +85,14 @@ fn tell(
     });
 }
 
-/// The path from a dialect to the sink: policy, sequencer, findings.
+/// Path from a dialect to the sink: policy, sequencer, findings.
 pub(super) struct ToSink<'a> {
     pub(super) stages: &'a mut Stages,
     pub(super) sink: &'a mut dyn Sink,
 }
 
 impl ToSink<'_> {
-    /// An intent that is not text of a phase or of the answer.
+    /// Applies an intent that is not text of a phase or of the answer.
     fn other(&mut self, intent: &Intent<'_>) {
         if let Intent::Phase(title, place) = intent {
             let Stages { policy, reporter, findings, .. } = &mut *self.stages;
@@ -120,7 +120,7 @@ impl ToSink<'_> {
 impl Output for ToSink<'_> {
     #[inline]
     fn intent(&mut self, intent: Intent<'_>) {
-        // Text is most of a reply: it takes the short way.
+        // Fast path: text is most of a reply.
         match intent {
             Intent::FinalText(text) => {
                 std::mem::forget(intent);
@@ -131,7 +131,7 @@ impl Output for ToSink<'_> {
                 std::mem::forget(intent);
                 let Stages { sequencer, extensions, .. } = &mut *self.stages;
                 let sink = &mut *self.sink;
-                // Behind the answer it is an aside.
+                // After the answer it is an aside, an extension event.
                 sequencer.phase_text(text, &mut |event| {
                     if *extensions || event.kind() != EventKind::Extension {
                         sink.event(event);

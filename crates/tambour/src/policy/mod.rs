@@ -1,5 +1,5 @@
-//! The policy stage: what happens to intents before they are put in order, so that nothing can make a sequenced
-//! stream invalid again.
+//! Policy stage: decides what happens to intents before they are sequenced, so that a sequenced stream stays
+//! valid.
 
 mod places;
 pub mod queries;
@@ -21,18 +21,18 @@ use crate::texts::Texts;
 use crate::texts::counted;
 use queries::Source;
 
-/// Queries, privacy and counts of one reply.
+/// Limits, numbers and filters the intents of one reply.
 pub struct Policy {
     phases: usize,
     most_phases: usize,
-    /// Calls of the message so far, for their ids.
+    /// Calls of the message so far; source of their ids.
     called: usize,
-    /// Whether the reply has ended and is not cut: before that nothing is called.
+    /// Whether the reply has ended and is not truncated: nothing is called before.
     whole: bool,
-    /// The round that is answered, and the texts of what is said about it.
+    /// Round that is answered, and texts of the decision about it.
     round: Option<Round>,
     texts: Texts,
-    /// The state that operations are applied to, and what was applied since it was last asked for.
+    /// State that operations are applied to, and the updates applied since the last request for them.
     state: Option<Attached>,
     applied: Vec<Applied>,
     sensitive: Sensitive,
@@ -41,7 +41,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy with these options.
+    /// Creates a policy with these options.
     #[must_use]
     pub fn new(options: &Options) -> Policy {
         Policy {
@@ -59,7 +59,8 @@ impl Policy {
         }
     }
 
-    /// A phase begins at `place`. Whether it may: past the limit its title is text of the last one.
+    /// Counts a phase that begins at `place`. Returns false past the limit: its title is then text of the
+    /// last phase.
     pub fn phase(&mut self, place: Place, report: &mut dyn FnMut(Report)) -> bool {
         self.phases += 1;
         if self.phases == self.most_phases + 1 {
@@ -70,30 +71,30 @@ impl Policy {
         self.phases <= self.most_phases
     }
 
-    /// Goes on with the message of `before`, to which another reply belongs.
+    /// Takes over the calls and state of `before`, an earlier reply of the same message.
     pub fn follow(&mut self, before: &Policy) {
         self.called = before.called;
         self.state.clone_from(&before.state);
     }
 
-    /// The reply ends: what comes from now on may call, unless it is cut.
+    /// Marks the end of the reply: calls may act from now on, unless it is truncated.
     pub fn ends(&mut self, cut: bool) {
         self.whole = !cut;
     }
 
-    /// The state as it is now, where one is attached.
+    /// Current state, if one is attached.
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.state.as_ref().map(|attached| &attached.state)
     }
 
-    /// What was applied to it since this was last asked for.
+    /// Updates applied since the last call.
     pub fn take_applied(&mut self) -> Vec<Applied> {
         std::mem::take(&mut self.applied)
     }
 
-    /// What is told of an action, in order. A plan that is not `shown` is told without its calls, which may be many: they
-    /// are told by themselves.
+    /// Turns an action into extension events, in order. A plan that is not `shown` is sent without its calls,
+    /// which may be many and are sent separately.
     pub fn act(&mut self, action: Action, shown: bool, tell: &mut dyn FnMut(Extension)) {
         match action {
             Action::Plan(Plan { mut plan, is_fallback }) => {
@@ -123,7 +124,7 @@ impl Policy {
         Notice { code: code.into(), message: self.texts.notice(code).to_owned(), reference }.into()
     }
 
-    /// Applies operations where a state is attached; what is refused is one notice (F-113).
+    /// Applies operations to the state, if one is attached; refused ones are reported in one notice (F-113).
     fn update(&mut self, update: Update, tell: &mut dyn FnMut(Extension)) {
         let Update { analysis, operations, atomic } = update;
         let refused = match &mut self.state {
@@ -144,7 +145,7 @@ impl Policy {
         }
     }
 
-    /// Queries as the model wrote them; the cleaned ones, or `None` when there are none to use.
+    /// Cleans queries as the model wrote them; `None` if there are none to use.
     pub fn queries(
         &mut self,
         written: Written<'_>,
@@ -179,7 +180,7 @@ impl Policy {
     }
 }
 
-/// The calls of a plan, which keeps them or not.
+/// Extracts the calls of a plan; they stay in it if `keep` is set.
 fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
     let Some(Value::Array(written)) = plan.get_mut("tool_calls") else { return Vec::new() };
     let call = |call: &mut Value| {
@@ -197,7 +198,8 @@ fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
     calls
 }
 
-/// The queries in broken JSON, and whether they are all of it. A query that was cut at the end is not one.
+/// Repairs queries in broken JSON and returns whether the text holds nothing else. A truncated last query is
+/// dropped.
 fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
     let Span { start, end } = found.span;
@@ -212,7 +214,7 @@ fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     (value, all)
 }
 
-/// Whether a repair of JSON leaves out text that says something.
+/// Whether a JSON repair drops meaningful text.
 fn loses(code: &str) -> bool {
     use crate::repair::rules;
     let rules = [

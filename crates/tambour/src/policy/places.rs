@@ -1,8 +1,9 @@
-//! Where the items of a JSON array stand in its text, so that a finding on one of them has its place.
+//! Byte ranges of the items of a JSON array, which give a finding on one of them its place.
 
 use std::ops::Range;
 
-/// The bytes of each item of the first array in `text`. Of text that is no JSON they may be others than a reader finds.
+/// Byte range of each item of the first array in `text`. In invalid JSON they may differ from those a reader
+/// finds.
 pub(super) fn items(text: &str) -> Vec<Range<usize>> {
     let mut items = Vec::new();
     let Some(start) = text.find('[') else { return items };
@@ -27,7 +28,7 @@ pub(super) fn items(text: &str) -> Vec<Range<usize>> {
                 }
                 ']' if depth == 0 => break,
                 '"' => quote = Some('"'),
-                // Not in JSON, but often in its place.
+                // Not JSON, but models often write it instead.
                 '\'' if item.is_none() => quote = Some('\''),
                 '“' if item.is_none() => quote = Some('”'),
                 '[' | '{' => depth += 1,

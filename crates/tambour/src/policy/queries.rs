@@ -1,17 +1,17 @@
-//! Search queries: what they may be (T-044 to T-051, J-004), and what is done so that they are. The checker of streams
-//! judges them with code of its own.
+//! Search queries: their rules (T-044 to T-051, J-004) and the repairs that enforce them. The checker of
+//! streams has independent code.
 //!
-//! Cleaning goes through the queries once, in this order:
+//! Queries are cleaned in this order:
 //!
-//! 1. *type*: what is no string is dropped;
+//! 1. *type*: a value that is no string is dropped;
 //! 2. *empty*: blank queries are dropped;
-//! 3. *sensitive*: dropped, or generalised and kept if that leaves nothing sensitive;
-//! 4. *length*: cut, since a generalised query may be longer; a cut that leaves something sensitive (half of a long
-//!    number may be a phone number) drops the query;
-//! 5. *duplicate*: compared after the cut, since a cut can make two queries equal;
+//! 3. *sensitive*: dropped, or generalised and kept if nothing sensitive remains;
+//! 4. *length*: truncated, since a generalised query may be longer; if the rest is sensitive (half of a long
+//!    number may be a phone number), the query is dropped;
+//! 5. *duplicate*: compared after truncation, since that can make two queries equal;
 //! 6. *count*: last, so that bad queries do not use up the places of good ones.
 //!
-//! Queries are compared trimmed but otherwise kept as the model wrote them.
+//! Queries are compared trimmed and otherwise kept as the model wrote them.
 
 use std::collections::HashSet;
 
@@ -27,12 +27,12 @@ use crate::span::Place;
 
 /// Most queries of one reply (T-045).
 pub const MOST: usize = 5;
-/// Most queries that are usual (T-049).
+/// Usual number of queries at most (T-049).
 pub const USUAL: usize = 3;
 /// Most Unicode scalar values of one query (T-047, R-10).
 pub const LONGEST: usize = 80;
 
-/// Where queries come from; findings name the row of that specification.
+/// Origin of queries; findings name the row of that specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The queries block of a ThinkingML reply.
@@ -42,19 +42,19 @@ pub enum Source {
     Event,
 }
 
-/// What is done to queries before they are sent.
+/// Settings for cleaning queries before they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleaner<'a> {
-    /// What happens to a sensitive query.
+    /// Policy for a sensitive query.
     pub sensitive: Sensitive,
-    /// What is sensitive.
+    /// Detectors of sensitive data.
     pub privacy: &'a Privacy,
-    /// Where the queries come from.
+    /// Origin of the queries.
     pub source: Source,
 }
 
 impl Cleaner<'_> {
-    /// The queries in `text`, strictly read as JSON, and cleaned; `None` when there are none to send (T-044).
+    /// Parses `text` strictly as JSON and cleans its queries; `None` if there are none to send (T-044).
     ///
     /// A caller that can repair JSON does so first and uses [`Cleaner::clean`].
     #[must_use]
@@ -68,15 +68,16 @@ impl Cleaner<'_> {
         }
     }
 
-    /// The cleaned queries of a JSON value, and what was wrong with them; `None` when the value is no array.
+    /// Cleaned queries of a JSON value, with reports on them; `None` if the value is no array.
     ///
-    /// All reports have the same place, that of the value.
+    /// All reports have the place of the value.
     #[must_use]
     pub fn clean(&self, value: &Value, place: Place, end: usize) -> (Option<Vec<String>>, Vec<Report>) {
         self.clean_at(value, &[], place, end)
     }
 
-    /// As [`Cleaner::clean`], of a value that was written as `text`, at `place`: reports on one query have its place.
+    /// Like [`Cleaner::clean`], for a value that was parsed from `text` at `place`: reports on one query have
+    /// its place.
     pub(super) fn clean_text(
         &self,
         value: &Value,
@@ -94,7 +95,7 @@ impl Cleaner<'_> {
                 (at, at.offset + item.len())
             })
             .collect();
-        // Broken text may have been read otherwise.
+        // A repairing reader may have found other items than these spans.
         let stands = |(value, (at, end)): (&Value, &(Place, usize))| {
             let item = &text[at.offset - place.offset..end - place.offset];
             value.as_str().is_none_or(|value| item.contains(value) || item.contains('\\'))
@@ -125,7 +126,7 @@ impl Cleaner<'_> {
 
 struct Cleaning<'a> {
     cleaner: &'a Cleaner<'a>,
-    /// Where each query stands, if that is known.
+    /// Place and end of each query, if known.
     spans: &'a [(Place, usize)],
     place: Place,
     end: usize,
@@ -194,7 +195,7 @@ impl Cleaning<'_> {
         kept
     }
 
-    /// The query without sensitive data, or `None` when it is dropped (T-048).
+    /// Removes or refuses sensitive data; `None` if the query is dropped (T-048).
     fn harmless(&mut self, number: usize, query: &str) -> Option<String> {
         let privacy = self.cleaner.privacy;
         let Some(found) = privacy.first(query) else { return Some(query.to_owned()) };
@@ -210,7 +211,7 @@ impl Cleaning<'_> {
         None
     }
 
-    /// The query with at most [`LONGEST`] characters, or `None` when it is dropped (T-047).
+    /// Truncates the query to [`LONGEST`] characters; `None` if it is dropped (T-047).
     fn short(&mut self, number: usize, query: String) -> Option<String> {
         let length = query.chars().count();
         if length <= LONGEST {
@@ -243,7 +244,7 @@ impl Cleaning<'_> {
         self.reports.push(report.repaired(repair));
     }
 
-    /// Reports on a query, or on all of them.
+    /// Reports on one query, or on all of them.
     fn note(&mut self, number: Option<usize>, rule: &'static Rule, message: impl Into<String>) {
         let span = number.and_then(|number| self.spans.get(number - 1));
         let (place, end) = span.copied().unwrap_or((self.place, self.end));
@@ -255,7 +256,7 @@ impl Cleaning<'_> {
     }
 }
 
-/// The report on the row of the JSONSeq specification, where its rule has one.
+/// Moves a report to the JSONSeq row of its rule, if there is one.
 pub(crate) fn on_event(report: Report) -> Report {
     match report.rule.rows.iter().find(|row| row.starts_with("J-")) {
         Some(row) => report.row(row),
@@ -263,8 +264,8 @@ pub(crate) fn on_event(report: Report) -> Report {
     }
 }
 
-/// At most [`LONGEST`] scalar values of `query`, whole graphemes only, without white space at the end. Empty when the
-/// first grapheme alone is too long.
+/// Longest prefix of `query` of at most [`LONGEST`] scalar values, in whole graphemes and without trailing
+/// white space. Empty if the first grapheme alone is too long.
 fn cut(query: &str) -> &str {
     let mut scalars = 0;
     let mut end = 0;

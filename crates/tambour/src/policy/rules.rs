@@ -1,4 +1,4 @@
-//! The rules of search queries. Examples are the JSON of the queries.
+//! Rules of search queries. Examples are the JSON of the queries.
 
 use crate::finding::rules;
 

@@ -1,15 +1,15 @@
-//! Groups of digits, as numbers are written: `138 0013 8000`, `(010) 8888-6666`, `+1-415-555-0123`.
+//! Groups of digits in written numbers: `138 0013 8000`, `(010) 8888-6666`, `+1-415-555-0123`.
 
 use super::text::{Text, alnum, digit};
 
-/// Digits without anything between them.
+/// A run of digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// Index of the first digit.
     pub(super) start: usize,
     /// Index after the last digit.
     pub(super) end: usize,
-    /// What stands between this group and the one before it.
+    /// Separator between this group and the one before it.
     pub(super) gap: Gap,
 }
 
@@ -20,15 +20,15 @@ impl Group {
     }
 }
 
-/// What stands between two groups.
+/// Separator between two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
-    /// Something else, or nothing before it: the groups do not belong together.
+    /// Other text, or no group before: the groups are unrelated.
     Break,
     Space,
     Dash,
     Dot,
-    /// A parenthesis, perhaps with blanks.
+    /// A parenthesis, with or without blanks.
     Paren,
 }
 
@@ -67,12 +67,13 @@ fn gap(between: &[char]) -> Gap {
     }
 }
 
-/// The digits of `groups` in one string.
+/// Digits of `groups` as one string.
 pub(super) fn joined(text: &Text<'_>, groups: &[Group]) -> String {
     groups.iter().flat_map(|group| &text.chars()[group.start..group.end]).collect()
 }
 
-/// Whether the groups stand alone: not part of a word, a decimal number, a number with thousands, or a price.
+/// Whether the groups are separate: not part of a word, a decimal number, a number with thousands separators,
+/// or a price.
 pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
@@ -87,7 +88,8 @@ pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
     !inside_word && !decimal_before && !price && !decimal(text, end) && !alnum(text.at(end)) && !unit
 }
 
-/// Whether a decimal part or another group of three digits follows at `end`. A comma also stands between two numbers.
+/// Whether a decimal part or another group of three digits follows at `end`. A comma may also separate two
+/// numbers.
 pub(super) fn decimal(text: &Text<'_>, end: usize) -> bool {
     match text.at(end) {
         Some('.') => digit(text.at(end + 1)),
@@ -96,5 +98,5 @@ pub(super) fn decimal(text: &Text<'_>, end: usize) -> bool {
     }
 }
 
-/// Words that may touch a number which they introduce.
+/// Words that may directly precede a number they introduce.
 const WORDS: &[&str] = &["tel", "phone", "mobile", "call", "fax", "wx", "vx", "whatsapp", "id", "card"];

@@ -1,11 +1,12 @@
-//! E-mail addresses.
+//! Detector of e-mail addresses.
 
 use std::ops::Range;
 
 use super::Detector;
 use super::text::{Text, alnum};
 
-/// `name@host.domain`; names of packages and users (`lodash@4.17.21`, `@name`) and `git@host:path` are none.
+/// Detects `name@host.domain`, but not names of packages and users (`lodash@4.17.21`, `@name`) or
+/// `git@host:path`.
 pub(super) struct Email;
 
 impl Detector for Email {
@@ -16,7 +17,7 @@ impl Detector for Email {
     fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let chars = text.chars();
         for at in (0..chars.len()).filter(|&at| chars[at] == '@') {
-            // Both scans end at the next `@`, so that together they are linear.
+            // Both scans end at the next `@`, so they are linear in total.
             let mut start = at;
             while start > 0 && local(chars[start - 1]) {
                 start -= 1;
@@ -40,7 +41,7 @@ fn local(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-')
 }
 
-/// The end of the domain that starts at `from`: labels with dots between, the last one of letters.
+/// End of the domain that starts at `from`: labels separated by dots, the last one of letters.
 fn domain(text: &Text<'_>, from: usize) -> Option<usize> {
     let chars = text.chars();
     let mut at = from;

@@ -1,4 +1,4 @@
-//! IP addresses.
+//! Detector of IP addresses.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::Detector;
 use super::text::{Text, alnum, digit};
 
-/// Four numbers up to 255 with dots between, and IPv6 addresses. Versions of three or five parts, ratios and times
-/// are none; a version of four small parts cannot be told from an address, unless `v` or `version` stands before it.
+/// Detects IPv4 addresses, with parts up to 255, and IPv6 addresses, but not versions of three or five parts,
+/// ratios and times. A version of four small parts looks like an address, unless `v` or `version` precedes
+/// it.
 pub(super) struct Ip;
 
 impl Detector for Ip {
@@ -40,7 +41,7 @@ impl Detector for Ip {
     }
 }
 
-/// The IPv6 address that the run `start..end` is, signs of the sentence aside.
+/// IPv6 address in the run `start..end`, without sentence punctuation around it.
 fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
     const LONGEST: usize = 45;
     let chars = text.chars();
@@ -48,7 +49,7 @@ fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>>
     while stop(&chars[start..end]) {
         end -= 1;
     }
-    // `address:2001:db8::1`, `IP: ::1`
+    // `address:2001:db8::1`, `IP: ::1`.
     if text.at(start) == Some(':') && text.at(start + 1) != Some(':') {
         start += 1;
     }
@@ -57,7 +58,7 @@ fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>>
     }
     let run: String = chars[start..end].iter().collect();
     run.parse::<Ipv6Addr>().ok()?;
-    // `a::b` is a path of a program and `12::30` a slip of the pen.
+    // `a::b` is a path in a program, and `12::30` a typing error.
     let groups = run.split([':', '.']);
     let long = groups.clone().any(|group| group.len() >= 3 && group.contains(|c: char| c.is_ascii_digit()));
     let plain = run == "::1" || groups.filter(|group| !group.is_empty()).count() >= 4;
@@ -65,7 +66,7 @@ fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>>
     (long || plain || mixed).then_some(start..end)
 }
 
-/// The IPv4 addresses in the run `start..end`.
+/// Finds IPv4 addresses in the run `start..end`.
 fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usize>)) {
     let chars = text.chars();
     let mut at = start;
@@ -96,7 +97,7 @@ fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usi
     }
 }
 
-/// Whether the word before `start` says that the numbers are a version or a section.
+/// Whether the word before `start` marks the numbers as a version or a section.
 fn numbered(text: &Text<'_>, start: usize) -> bool {
     let word = text.word_before(start);
     let chars = text.chars();

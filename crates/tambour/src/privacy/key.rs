@@ -1,14 +1,14 @@
-//! Access keys.
+//! Detector of access keys.
 
 use std::ops::Range;
 
 use super::Detector;
 use super::text::{Text, alnum};
 
-/// Keys with the prefixes of well-known services, bearer tokens, and private keys.
+/// Detects keys with the prefixes of well-known services, bearer tokens, and private keys.
 pub(super) struct AccessKey;
 
-/// Prefix, and the least number of characters after it.
+/// Prefix, and least number of characters behind it.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 12),
@@ -37,7 +37,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 30),
 ];
 
-/// Last words of the names of secrets, as in `api_key=`.
+/// Last words in names of secrets, as in `api_key=`.
 const NAMES: &[&str] = &["apikey", "key", "token", "secret", "password"];
 
 impl Detector for AccessKey {
@@ -65,7 +65,7 @@ impl Detector for AccessKey {
             if end - start < 16 {
                 continue;
             }
-            // A path before the key is no part of it.
+            // A path before the key is not part of it.
             if let Some(slash) = chars[start..end].iter().rposition(|&c| c == '/')
                 && prefixed(&chars[start + slash + 1..end])
             {
@@ -86,12 +86,13 @@ fn prefixed(token: &[char]) -> bool {
             && prefix.chars().eq(token[..length].iter().copied())
             && token.iter().any(char::is_ascii_digit)
             && token[length..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *least
-            // Capital prefixes are of one run of letters and digits; a longer word is something else.
+            // Keys with capital prefixes consist of letters and digits; other characters make it something
+            // else.
             && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
     })
 }
 
-/// `Bearer TOKEN`, `api_key=TOKEN`: at least sixteen characters with letters and digits.
+/// Whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
 fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
     let token = &text.chars()[start..end];
     let mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
@@ -105,7 +106,7 @@ fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
     name == "bearer" || (assigned && NAMES.contains(&name.as_str()) && random(token))
 }
 
-/// Whether letters and digits take turns as in a random token; in words with a year they do not.
+/// Whether letters and digits alternate as in a random token, unlike in words with a year.
 fn random(token: &[char]) -> bool {
     const TURNS: usize = 4;
     let mut signs = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
@@ -113,7 +114,7 @@ fn random(token: &[char]) -> bool {
     signs.filter(|&sign| std::mem::replace(&mut last, sign) != sign).count() >= TURNS
 }
 
-/// The first line of a private key in PEM form.
+/// Finds the first lines of private keys in PEM form.
 fn private_key(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const START: &str = "-----BEGIN ";
     const END: &[u8] = b"PRIVATE KEY-----";

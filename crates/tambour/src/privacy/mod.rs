@@ -1,8 +1,9 @@
-//! Sensitive data in text: the one check behind T-048, J-004 and whatever else leaves the system (X-008).
+//! Detection of sensitive data in text: the one check behind T-048, J-004 and all other outgoing data
+//! (X-008).
 //!
-//! The detectors are linear scanners written for short texts in Chinese and English. They look for what has the form
-//! of personal data (R-11); a plain number, a date, a version or the name of a place is none. What does not belong
-//! here: what is done about a finding.
+//! The detectors are linear scanners for short texts in Chinese and English. They match text in the form of
+//! personal data (R-11); a plain number, a date, a version or a place name alone is none. The treatment of
+//! matches does not belong here.
 
 mod address;
 mod digits;
@@ -19,28 +20,28 @@ use std::sync::Arc;
 
 pub use text::Text;
 
-/// Finds one kind of sensitive data.
+/// Detects one kind of sensitive data.
 pub trait Detector: Send + Sync {
-    /// A short lower-case word for the kind, such as `email`; it is shown in findings and stands for the data in
+    /// Lower-case word for the kind, such as `email`. It appears in findings and replaces the data in
     /// generalised text.
     fn kind(&self) -> &'static str;
 
-    /// Calls `found` with the byte range in [`Text::raw`] of each thing it finds. Time should be linear in the text.
+    /// Calls `found` with the byte range in [`Text::raw`] of each match. Should take linear time.
     fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>));
 }
 
-/// One piece of sensitive data.
+/// One match of sensitive data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Its kind, such as `phone`.
+    /// Kind, such as `phone`.
     pub kind: &'static str,
     /// Byte range in the text.
     pub range: Range<usize>,
 }
 
-/// A set of detectors.
+/// Set of detectors.
 ///
-/// The default set finds `email`, `phone`, `ip`, `address`, `national_id`, `bank_card` and `access_key`.
+/// The default set detects `email`, `phone`, `ip`, `address`, `national_id`, `bank_card` and `access_key`.
 ///
 /// ```
 /// use tambour::privacy::Privacy;
@@ -57,7 +58,8 @@ pub struct Privacy {
 
 impl Default for Privacy {
     fn default() -> Privacy {
-        // Where two find the same text, the earlier one names it: an identity number is no phone number.
+        // If two detectors match the same text, the earlier one names it: an identity number is no phone
+        // number.
         Privacy::none()
             .with(key::AccessKey)
             .with(email::Email)
@@ -70,7 +72,7 @@ impl Default for Privacy {
 }
 
 impl Privacy {
-    /// No detectors.
+    /// Creates an empty set.
     #[must_use]
     pub fn none() -> Privacy {
         Privacy { detectors: Vec::new() }
@@ -83,7 +85,7 @@ impl Privacy {
         self
     }
 
-    /// The sensitive data in `text`, in order and without overlaps.
+    /// Sensitive data in `text`, in order and without overlaps.
     #[must_use]
     pub fn scan(&self, text: &str) -> Vec<Match> {
         let text = Text::new(text);
@@ -91,7 +93,7 @@ impl Privacy {
         for (rank, detector) in self.detectors.iter().enumerate() {
             let kind = detector.kind();
             detector.find(&text, &mut |range| {
-                // A detector may be anybody's: a range that is none is left out.
+                // Detectors may be third-party: an invalid range is ignored.
                 if !range.is_empty() && text.raw().get(range.clone()).is_some() {
                     found.push((rank, Match { kind, range }));
                 }
@@ -101,7 +103,7 @@ impl Privacy {
         let mut matches: Vec<(usize, Match)> = Vec::new();
         for (rank, next) in found {
             match matches.last_mut() {
-                // What overlaps is one thing, named by the detector that comes first in the set.
+                // Overlapping matches are merged, with the kind of the earliest detector.
                 Some((known, last)) if next.range.start < last.range.end => {
                     last.range.end = last.range.end.max(next.range.end);
                     if rank < *known {
@@ -114,13 +116,13 @@ impl Privacy {
         matches.into_iter().map(|(_, found)| found).collect()
     }
 
-    /// The first sensitive thing in `text`.
+    /// First match in `text`.
     #[must_use]
     pub fn first(&self, text: &str) -> Option<Match> {
         self.scan(text).into_iter().next()
     }
 
-    /// `text` with each sensitive thing replaced by its kind, such as `[email]`.
+    /// Replaces each match in `text` by its kind, such as `[email]`.
     #[must_use]
     pub fn generalise(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());

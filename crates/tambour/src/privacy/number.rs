@@ -1,4 +1,4 @@
-//! Identity numbers and bank cards: numbers with a check digit.
+//! Detectors of numbers with a check digit: identity numbers and bank cards.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::Detector;
 use super::digits::{Gap, Group, alone, groups, joined};
 use super::text::{Text, alnum};
 
-/// Identity numbers of mainland China, with their check digit.
+/// Detects identity numbers of mainland China by their check digit.
 pub(super) struct NationalId;
 
 impl Detector for NationalId {
@@ -17,7 +17,7 @@ impl Detector for NationalId {
     fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let groups = groups(text);
         for at in 0..groups.len() {
-            // In one, or as place, birthday and number.
+            // In one group, or split into place, birthday and serial number.
             for used in [1, 3] {
                 let Some(window) = groups.get(at..at + used) else { continue };
                 if window[1..].iter().any(|group| !matches!(group.gap, Gap::Space | Gap::Dash)) {
@@ -39,7 +39,7 @@ impl Detector for NationalId {
     }
 }
 
-/// ISO 7064 MOD 11-2 over eighteen characters, with a birthday that can be.
+/// Checks ISO 7064 MOD 11-2 over eighteen characters, and that the birthday is possible.
 fn identity(digits: &str) -> bool {
     let bytes = digits.as_bytes();
     if bytes.len() != 18 {
@@ -58,7 +58,7 @@ fn identity(digits: &str) -> bool {
         && ("01"..="31").contains(&day)
 }
 
-/// Bank cards, with their check digit.
+/// Detects bank cards by their check digit.
 pub(super) struct BankCard;
 
 impl Detector for BankCard {

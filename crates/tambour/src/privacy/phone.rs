@@ -1,4 +1,4 @@
-//! Phone numbers.
+//! Detector of phone numbers.
 
 use std::ops::Range;
 
@@ -6,15 +6,16 @@ use super::Detector;
 use super::digits::{Gap, Group, alone, decimal, groups, joined};
 use super::text::{Text, alnum, digit};
 
-/// Phone numbers: with a country code, and the national forms of mainland China, North America and (mobile and with
-/// an area code) Britain. Seven or eight digits alone are a phone number only after a word that says so.
+/// Detects phone numbers with a country code, and national forms of mainland China, North America and (mobile
+/// and with an area code) Britain. Seven or eight digits alone count only behind a word that announces a
+/// phone number.
 pub(super) struct Phone;
 
-/// A window on the groups: what stands before it, it, and what stands after it.
+/// A window of consecutive groups in the text.
 struct Window<'a> {
     text: &'a Text<'a>,
     groups: &'a [Group],
-    /// The gap after the last group.
+    /// Gap behind the last group.
     after: Gap,
 }
 
@@ -31,7 +32,7 @@ impl Detector for Phone {
                 Some((start, used)) => {
                     let mut end = groups[at + used - 1].end;
                     let mut next = at + used;
-                    // The extension of an office.
+                    // Extension number.
                     if let Some(extension) = groups.get(next)
                         && extension.gap == Gap::Dash
                         && (2..=5).contains(&extension.len())
@@ -49,7 +50,8 @@ impl Detector for Phone {
     }
 }
 
-/// The phone number that starts with the first group: index of its first character, and number of groups.
+/// Matches a phone number that starts with the first group; returns the index of its first character and the
+/// number of groups.
 fn phone(text: &Text<'_>, groups: &[Group]) -> Option<(usize, usize)> {
     let first = groups[0].start;
     if let Some(plus) = plus(text, first) {
@@ -83,7 +85,7 @@ fn phone(text: &Text<'_>, groups: &[Group]) -> Option<(usize, usize)> {
         .map(|used| (start, used))
 }
 
-/// The index of the `+` before the digit at `first`, itself not part of a word (`C++ 11`).
+/// Index of the `+` before the digit at `first`, unless it is part of a word (`C++ 11`).
 fn plus(text: &Text<'_>, first: usize) -> Option<usize> {
     let mut at = first;
     while at > 0 && first - at < 2 && text.before(at) == Some('(') {
@@ -96,7 +98,7 @@ fn plus(text: &Text<'_>, first: usize) -> Option<usize> {
     (!alnum(text.before(at)) && text.before(at) != Some('+')).then_some(at)
 }
 
-/// Number of groups of an international number, whose first `skip` digits are `00`.
+/// Number of groups of an international number; its first `skip` digits are `00`.
 fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize> {
     const LONGEST: usize = 15;
     const MOST: usize = 7;
@@ -111,7 +113,7 @@ fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize
         if digits.len() > LONGEST {
             break;
         }
-        // Groups of one digit are the country code, the one after it, and the `(0)` of a national prefix.
+        // Groups of one digit are the country code, the one behind it, and the `(0)` of a national prefix.
         if group.len() == 1 && used > 2 && group.gap != Gap::Paren {
             break;
         }
@@ -123,7 +125,7 @@ fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize
             _ if !country(digits) => (false, false),
             _ => (if skip == 0 { digits.len() >= 8 } else { (10..=13).contains(&digits.len()) }, false),
         };
-        // A dot may be the sign between the groups.
+        // The dot may be the separator of the groups.
         let goes_on = decimal(text, group.end) && groups.get(used).is_none_or(|next| next.gap != Gap::Dot);
         if fits && !alnum(text.at(group.end)) && !goes_on {
             best = Some(used);
@@ -135,7 +137,7 @@ fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize
     best
 }
 
-/// Whether the digits begin with a country code (the two-digit codes, and the two-digit zones of longer ones).
+/// Whether the digits begin with a country code (two-digit codes, and two-digit zones of longer ones).
 fn country(digits: &str) -> bool {
     const ZONES: &[&str] = &[
         "20", "21", "22", "23", "24", "25", "26", "27", "29", "30", "31", "32", "33", "34", "35", "36", "37",
@@ -146,7 +148,7 @@ fn country(digits: &str) -> bool {
     digits.get(..2).is_some_and(|zone| ZONES.contains(&zone))
 }
 
-/// The number of groups, up to four, that `form` takes for a national number.
+/// Number of groups, up to four, that `form` accepts as a national number.
 fn national(text: &Text<'_>, groups: &[Group], form: fn(&Window<'_>) -> bool) -> Option<usize> {
     const MOST: usize = 4;
     (1..=groups.len().min(MOST)).take_while(|&used| used == 1 || groups[used - 1].gap != Gap::Break).find(
@@ -170,13 +172,13 @@ impl Window<'_> {
         self.groups.iter().map(Group::len).collect()
     }
 
-    /// Whether all gaps inside are of one kind, which is that of the first.
+    /// Gap between all groups, if they are the same.
     fn gap(&self) -> Option<Gap> {
         let gap = self.groups.get(1)?.gap;
         self.groups[1..].iter().all(|group| group.gap == gap).then_some(gap)
     }
 
-    /// Whether the number goes on, before or after, in the way in which it is written.
+    /// Whether the number continues before or behind the window with the same separator.
     fn goes_on(&self) -> bool {
         let gap = self.groups.get(1).map_or(Gap::Break, |group| group.gap);
         gap != Gap::Break && (self.after == gap || self.groups[0].gap == gap)
@@ -201,7 +203,7 @@ fn mobile(window: &Window<'_>) -> bool {
     shape && digits.len() == 11
 }
 
-/// Numbers with an area code of mainland China: 010-88886666, (0755) 8888 6666.
+/// Numbers of mainland China with an area code: 010-88886666, (0755) 8888 6666.
 fn landline(window: &Window<'_>) -> bool {
     let digits = window.digits();
     let area = match digits.as_bytes() {
@@ -213,7 +215,7 @@ fn landline(window: &Window<'_>) -> bool {
     if !(local.len() == 8 || (area == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // Written in one, or with a blank, it must be a number that exists; a dash makes it one.
+    // In one group or with a blank it must be an assigned number; with a dash any number counts.
     let exists = !local.starts_with('1');
     match window.lengths()[..] {
         [_] => area == 3 || exists,
@@ -226,7 +228,7 @@ fn landline(window: &Window<'_>) -> bool {
     }
 }
 
-/// British mobile numbers and area codes of five digits, and Japanese mobile numbers.
+/// British mobile numbers and five-digit area codes, and Japanese mobile numbers.
 fn british(window: &Window<'_>) -> bool {
     let digits = window.digits();
     match window.lengths()[..] {
@@ -249,7 +251,7 @@ fn american(window: &Window<'_>) -> bool {
     let assigned = bytes.len() == 10 && bytes[0] > b'1' && bytes[1] < b'9' && bytes[3] > b'1';
     match window.lengths()[..] {
         [10] => {
-            // The limits of 32-bit integers have the form too, and so have old book numbers.
+            // The limits of 32-bit integers have this form too, and so do old book numbers.
             const LIMITS: &[&str] = &["2147483647", "2147483648", "4294967295", "4294967296"];
             let isbn = window.text.word_before(window.groups[0].start) == "isbn";
             assigned && !LIMITS.contains(&digits.as_str()) && !isbn && !digits.ends_with("000000")
@@ -267,7 +269,7 @@ fn american(window: &Window<'_>) -> bool {
     }
 }
 
-/// Whether the window goes on only to a `1` before it.
+/// Whether the number continues only with a `1` before the window.
 fn after_one(window: &Window<'_>) -> bool {
     let start = window.groups[0].start;
     let sign = window.text.before(start);
@@ -278,7 +280,7 @@ fn after_one(window: &Window<'_>) -> bool {
     }
 }
 
-/// Seven or eight digits after a word for a phone.
+/// Seven or eight digits behind a word for a phone.
 fn announced(window: &Window<'_>) -> bool {
     if !matches!(window.lengths()[..], [7 | 8] | [3, 4] | [4, 4]) || window.gap() == Some(Gap::Dot) {
         return false;

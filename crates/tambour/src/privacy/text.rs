@@ -1,11 +1,11 @@
-//! Text as detectors read it: full-width forms folded, invisible characters left out.
+//! Text as detectors read it: full-width forms folded, invisible characters dropped.
 
 use std::ops::Range;
 
-/// A text and its folded characters.
+/// A text with its folded characters.
 ///
-/// Full-width letters, digits and signs are read as ASCII, the dashes and blanks of typesetting as `-` and space,
-/// Arabic-Indic digits as digits; zero-width characters are skipped, since they would hide a number.
+/// Full-width letters, digits and signs are folded to ASCII, typographic dashes and blanks to `-` and space,
+/// and Arabic-Indic digits to digits. Zero-width characters are dropped, since they would hide a number.
 #[derive(Debug)]
 pub struct Text<'a> {
     raw: &'a str,
@@ -28,44 +28,44 @@ impl<'a> Text<'a> {
         Text { raw, chars, starts }
     }
 
-    /// The text as it is.
+    /// Original text.
     #[must_use]
     pub fn raw(&self) -> &'a str {
         self.raw
     }
 
-    /// The folded characters.
+    /// Folded characters.
     #[must_use]
     pub fn chars(&self) -> &[char] {
         &self.chars
     }
 
-    /// The byte range of `chars()[range]` in the raw text.
+    /// Byte range of `chars()[range]` in the original text.
     ///
     /// # Panics
-    /// When the range is not one of the characters.
+    /// Panics if the range is out of bounds.
     #[must_use]
     pub fn bytes(&self, range: Range<usize>) -> Range<usize> {
         if range.is_empty() {
             return self.starts[range.start]..self.starts[range.start];
         }
-        // Up to the end of the last character, so that what was skipped after it stays.
+        // Ends at the last character, so that characters dropped behind it stay.
         let last = self.starts[range.end - 1];
         let length = self.raw[last..].chars().next().map_or(0, char::len_utf8);
         self.starts[range.start]..last + length
     }
 
-    /// The character before `index`.
+    /// Character before `index`.
     pub(super) fn before(&self, index: usize) -> Option<char> {
         index.checked_sub(1).map(|index| self.chars[index])
     }
 
-    /// The character at `index`.
+    /// Character at `index`.
     pub(super) fn at(&self, index: usize) -> Option<char> {
         self.chars.get(index).copied()
     }
 
-    /// The ASCII word that ends before `index`, blanks and colons aside, in lower case.
+    /// ASCII word in lower case that ends before `index`, ignoring blanks and colons.
     pub(super) fn word_before(&self, index: usize) -> String {
         const LONGEST: usize = 16;
         let from = index.saturating_sub(LONGEST);
@@ -78,7 +78,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The character that a detector reads; `None` for one that it does not see.
+/// Folded character; `None` for an invisible one.
 fn fold(c: char) -> Option<char> {
     Some(match c {
         ' '..='~' => c,
@@ -92,7 +92,7 @@ fn fold(c: char) -> Option<char> {
     })
 }
 
-/// Whether `c` is an ASCII letter or digit: what may not touch a number or an address.
+/// Whether `c` is an ASCII letter or digit, which may not touch a number or an address.
 pub(super) fn alnum(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_alphanumeric())
 }

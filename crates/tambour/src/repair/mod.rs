@@ -1,4 +1,4 @@
-//! What is mended before a dialect sees it. Each repair is a report.
+//! Repairs of broken replies before a dialect reads them. Each repair is reported.
 
 pub mod json;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! The rule table of repairs: stable codes, the rows of the specification behind them, an example of each.
+//! Rules of JSON repairs: stable codes, specification rows, and an example of each.
 
 use crate::finding::{Doubt, Level, Rule};
 
@@ -15,89 +15,89 @@ macro_rules! rules {
             correct: $correct,
         };)+
 
-        /// Every rule of this table.
+        /// All rules of this table.
         pub static ALL: &[&Rule] = &[$(&$name),+];
     };
 }
 
 rules! {
-    /// A comma before a closing bracket.
+    /// Comma before a closing bracket.
     TRAILING_COMMA = "json_trailing_comma", Must, ["P-026", "R-33", "S-053"],
         "No comma before a closing bracket.", "[1,2,]" => "[1,2]";
-    /// A comma with nothing before it.
+    /// Comma without an item before it.
     EXTRA_COMMA = "json_extra_comma", Must, ["P-026", "R-33", "S-053"],
         "One comma between two items, none before the first.", "[,1,,2]" => "[1,2]";
-    /// No comma between two items.
+    /// Two items without a comma between them.
     MISSING_COMMA = "json_missing_comma", Must, ["P-026", "R-33", "S-053"],
         "Items are separated by commas.", "[1 2]" => "[1,2]";
-    /// No colon after a key.
+    /// Key without a colon.
     MISSING_COLON = "json_missing_colon", Must, ["P-026", "R-33", "S-053"],
         "A colon stands between key and value.", "{\"a\" 1}" => "{\"a\":1}";
-    /// A colon where none belongs.
+    /// Surplus colon.
     EXTRA_COLON = "json_extra_colon", Must, ["P-026", "R-33", "S-053"],
         "One colon after a key, none elsewhere.", "{\"a\"::1}" => "{\"a\":1}";
-    /// A key without value.
+    /// Key without a value.
     MISSING_VALUE = "json_missing_value", Must, ["P-026", "R-33", "S-053"],
         "Every key has a value.", "{\"a\":}" => "{\"a\":null}";
-    /// A quote that is not `"`.
+    /// Quote other than `"`.
     QUOTE = "json_quote", Must, ["P-026", "R-33", "S-053"],
         "Strings stand in double quotes.", "{'a':'b'}" => "{\"a\":\"b\"}";
-    /// A string that begins or ends without its quote.
+    /// String without its opening or closing quote.
     MISSING_QUOTE = "json_missing_quote", Must, ["P-026", "R-33", "S-053"],
         "A string ends with the quote it began with.", "{\"a\":\"b" => "{\"a\":\"b\"}";
-    /// A quote inside a string that is not escaped.
+    /// Unescaped quote inside a string.
     INNER_QUOTE = "json_inner_quote", Must, ["P-026", "R-33", "S-053"],
         "A quote inside a string is escaped.", "[\"a \"b\" c\"]" => "[\"a \\\"b\\\" c\"]";
-    /// A key without quotes.
+    /// Key without quotes.
     UNQUOTED_KEY = "json_unquoted_key", Must, ["P-026", "R-33", "S-053"],
         "Keys stand in double quotes.", "{a:1}" => "{\"a\":1}";
-    /// A text without quotes.
+    /// String without quotes.
     UNQUOTED_VALUE = "json_unquoted_value", Must, ["P-026", "R-33", "S-053"],
         "Texts stand in double quotes.", "{\"a\":b c}" => "{\"a\":\"b c\"}";
-    /// A comment.
+    /// Comment.
     COMMENT = "json_comment", Must, ["P-026", "R-33", "S-053"],
         "JSON has no comments.", "[1 // one\n]" => "[1]";
-    /// A line break or control character inside a string that is not escaped.
+    /// Unescaped line break or control character inside a string.
     RAW_CONTROL = "json_raw_control", Must, ["P-026", "R-33", "S-053"],
         "Line breaks and control characters inside strings are escaped.", "[\"a\nb\"]" => "[\"a\\nb\"]";
-    /// An escape JSON does not know.
+    /// Escape sequence unknown to JSON.
     ESCAPE = "json_escape", Must, ["P-026", "R-33", "S-053"],
         "Only the escapes of JSON are used, surrogates in pairs.", "[\"it\\'s\"]" => "[\"it's\"]";
-    /// A whole text that was escaped once.
+    /// Text escaped as a whole.
     ESCAPED_TEXT = "json_escaped_text", Must, ["P-026", "R-33", "S-053"],
         "Quotes around strings are not escaped.", "{\\\"a\\\":1}" => "{\"a\":1}";
-    /// A literal in the spelling of another language.
+    /// Literal in the spelling of another language.
     LITERAL = "json_literal", Must, ["P-026", "R-33", "S-053"],
         "The literals are `true`, `false` and `null`.", "[True,None]" => "[true,null]";
-    /// A number JSON does not know.
+    /// Number format unknown to JSON.
     NUMBER = "json_number", Must, ["P-026", "R-33", "S-053"],
         "Numbers are written as in RFC 8259 and fit a double.", "[.5,+1]" => "[0.5,1]";
-    /// A full-width or otherwise odd punctuation mark.
+    /// Full-width or otherwise odd punctuation.
     PUNCTUATION = "json_punctuation", Must, ["P-026", "R-33", "S-053"],
         "Brackets, commas and colons are ASCII.", "［1，2］" => "[1,2]";
-    /// A space JSON does not know.
+    /// White space unknown to JSON.
     SPACE = "json_space", Must, ["P-026", "R-33", "S-053"],
         "Only space, tab and line breaks stand between tokens.", "[\u{a0}1]" => "[1]";
-    /// A bracket that is missing.
+    /// Missing bracket.
     MISSING_BRACKET = "json_missing_bracket", Must, ["P-026", "R-33", "S-053"],
         "Every bracket is closed.", "[[1,2]" => "[[1,2]]";
-    /// A bracket too much, or of the wrong kind.
+    /// Surplus or wrong bracket.
     EXTRA_BRACKET = "json_extra_bracket", Must, ["P-026", "R-33", "S-053"],
         "Every closing bracket has its opening one.", "[1}]" => "[1]";
     /// Several strings joined by `+`.
     CONCATENATION = "json_concatenation", Must, ["P-026", "R-33", "S-053"],
         "A string is written in one piece.", "[\"a\" + \"b\"]" => "[\"ab\"]";
-    /// `...` for items left out.
+    /// `...` in place of omitted items.
     ELLIPSIS = "json_ellipsis", Must, ["P-026", "R-33", "S-053"],
         "Nothing is left out.", "[1,2,...]" => "[1,2]";
-    /// A function call around a value.
+    /// Function call around a value.
     WRAPPER = "json_wrapper", Must, ["P-026", "R-33", "S-053"],
         "Values stand by themselves.", "{\"a\":ObjectId(\"1\")}" => "{\"a\":\"1\"}";
     /// Words between items that are neither key nor value.
     STRAY_TEXT = "json_stray_text", Must, ["P-026", "R-33", "S-053"],
         "Nothing but keys, values and punctuation stands between brackets.",
         "{\"a\":1, NOTE \"b\":2}" => "{\"a\":1,\"b\":2}";
-    /// Several values where one belongs.
+    /// Several values in place of one.
     SEVERAL_VALUES = "json_several_values", Must, ["R-33"],
         "A JSON text is one value.", "{\"a\":1}\n{\"a\":2}" => "[{\"a\":1},{\"a\":2}]";
     /// Text before or after the value.
@@ -106,17 +106,18 @@ rules! {
     /// No value at all.
     NO_VALUE = "json_no_value", Must, ["R-32"],
         "The text holds a JSON value.", "\n" => "{}\n";
-    /// A key that stands twice in one object.
+    /// Key that occurs twice in one object.
     DUPLICATE_KEY = "duplicate_key", Must, ["P-030", "R-35", "R-82"],
         "A key stands once in an object.", "{\"a\":1,\"a\":2}" => "{\"a\":2}";
-    /// Deeper or longer than the limits allow.
+    /// Nesting or size beyond the limits.
     LIMIT_EXCEEDED = "limit_exceeded", Must, ["X-007"],
         "A reply stays inside the limits of depth, size and count.",
         with ["limits.depth=3"], "[[[[1]]]]" => "[[[1]]]";
 }
 
-/// The repairs that keep the meaning of a value: they change how it is written, and there is one reading (P-026, R-81).
-/// Each other repair is a guess; single places of these rules that differ say so where they are mended.
+/// Repairs that preserve the meaning of a value: they change only its spelling and have one reading (P-026,
+/// R-81). All other repairs are guesses; repairs of these rules that are guesses in special cases say so
+/// where they are reported.
 static KEEP_MEANING: &[&str] = &[
     TRAILING_COMMA.code,
     QUOTE.code,
@@ -128,7 +129,7 @@ static KEEP_MEANING: &[&str] = &[
     SPACE.code,
 ];
 
-/// Doubt that a repair of this rule leaves about the value; `None` if the repair keeps the meaning (R-81).
+/// Doubt that a repair by this rule casts on the value; `None` if it preserves the meaning (R-81).
 pub fn doubt(rule: &Rule) -> Option<Doubt> {
     (!KEEP_MEANING.contains(&rule.code)).then_some(Doubt::Guess)
 }

@@ -1,11 +1,11 @@
-//! The one state machine that owns the event grammar (X-001).
+//! State machine that owns the event grammar (X-001).
 //!
 //! ```text
 //! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
 //! ```
 //!
-//! Intents of any dialect go in, in any order; what comes out is valid by construction: missing starts and ends
-//! are added, what comes too late is not sent. Its state is a fold of the events so far ([`Sequencer::observe`]),
+//! Intents of any dialect may arrive in any order; the events are valid by construction: missing starts and
+//! ends are added, late ones are not sent. The state is a fold of the events so far ([`Sequencer::observe`]),
 //! so that it can be rebuilt from a log. The checker in `contract` is written independently of it.
 
 mod trim;
@@ -19,15 +19,15 @@ use crate::options::{Options, Texts};
 
 pub use trim::Trim;
 
-/// The state machine.
+/// Puts intents in the order of the event grammar.
 #[derive(Clone, Debug)]
 pub struct Sequencer {
     stage: Stage,
     summary: bool,
     phase: u32,
-    /// Text of a phase belongs to a new one.
+    /// The next text of a phase starts a new one.
     fresh: bool,
-    /// Whether this reply has a thought that came after thinking.
+    /// Whether this reply has a thought that came after its thinking.
     late: bool,
     answered: bool,
     queries: Option<Vec<String>>,
@@ -37,7 +37,7 @@ pub struct Sequencer {
     delta: usize,
 }
 
-/// How far the stream has come.
+/// Progress of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Before,
@@ -47,7 +47,7 @@ enum Stage {
 }
 
 impl Sequencer {
-    /// A stream that has not begun.
+    /// Creates the sequencer of a new stream.
     #[must_use]
     pub fn new(options: &Options) -> Sequencer {
         let delta = options.limits.delta.max(4);
@@ -66,7 +66,7 @@ impl Sequencer {
         }
     }
 
-    /// Counts an event that has been sent. Folding all events of a log gives the state of its stream.
+    /// Records an event that was sent. Folding all events of a log rebuilds the state of its stream.
     #[inline]
     pub fn observe(&mut self, event: &Event<'_>) {
         match event {
@@ -93,13 +93,13 @@ impl Sequencer {
         self.stage > Stage::Before || self.summary
     }
 
-    /// Another reply goes on with the stream: its thought is a phase of its own (X-004), and where an answer has begun, its
-    /// answer is a paragraph of its own.
+    /// Prepares for another reply in the same stream: its thought is a phase of its own (X-004), and its
+    /// answer continues in a new paragraph.
     pub fn next_reply(&mut self) {
         self.fresh = true;
         self.late = false;
         if self.stage == Stage::Answer && self.answered {
-            // Kept back, like all white space that may be the last.
+            // Held back, like all white space that may be the last.
             self.trim.push("\n\n", &mut |_| {});
         }
     }
@@ -122,8 +122,8 @@ impl Sequencer {
         self.trim.held()
     }
 
-    /// Carries out one intent; `out` gets the events it leads to. An intent that comes too late has none, but for thoughts:
-    /// those are asides.
+    /// Applies one intent and passes the resulting events to `out`. A late intent has none, except for
+    /// thoughts, which become asides.
     #[inline]
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {
@@ -152,7 +152,7 @@ impl Sequencer {
                     false if self.stage == Stage::Before && !self.summary => {
                         self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                     }
-                    // That of a later reply of a tool loop.
+                    // Summary of a later reply of a tool loop.
                     false => self.aside(AsideKind::Thought, text, out),
                 }
             }
@@ -162,7 +162,7 @@ impl Sequencer {
         }
     }
 
-    /// What is known whole stands between `thinking_start` and `final_end`.
+    /// Sends an extension event between `thinking_start` and `final_end`.
     pub fn extension(&mut self, extension: Extension, out: &mut impl FnMut(Event<'_>)) {
         if self.stage < Stage::Ended {
             if self.stage == Stage::Before {
@@ -172,7 +172,7 @@ impl Sequencer {
         }
     }
 
-    /// Closes what is open and ends the answer; an answer without text gets the fallback text (R-08).
+    /// Closes all open parts and ends the answer; an answer without text gets the fallback text (R-08).
     /// Returns whether it did.
     pub fn finish(&mut self, out: &mut impl FnMut(Event<'_>)) -> bool {
         if self.stage == Stage::Ended {
@@ -192,7 +192,7 @@ impl Sequencer {
         fallback
     }
 
-    /// Text of the answer.
+    /// Sends text of the answer.
     #[inline]
     pub fn final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage != Stage::Answer && !self.begin_answer(text, out) {
@@ -205,7 +205,7 @@ impl Sequencer {
         });
     }
 
-    /// Text of the phase under way, or of a new one with the fallback title. After thinking it is an aside.
+    /// Sends text of the open phase, or of a new one with the fallback title. After thinking it is an aside.
     #[inline]
     pub fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage >= Stage::Answer {
@@ -223,7 +223,7 @@ impl Sequencer {
         });
     }
 
-    /// Whether this text of the answer may be sent; closes what comes before the answer.
+    /// Closes the parts before the answer; returns whether this answer text may be sent.
     fn begin_answer(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) -> bool {
         if self.stage == Stage::Ended || is_blank(text) {
             return false;
@@ -236,7 +236,7 @@ impl Sequencer {
         true
     }
 
-    /// What stands beside thinking and answer.
+    /// Sends an aside, after `thinking_start`.
     fn aside(&mut self, kind: AsideKind, text: &str, out: &mut impl FnMut(Event<'_>)) {
         if self.stage < Stage::Ended && !text.is_empty() {
             if self.stage == Stage::Before {
@@ -246,9 +246,9 @@ impl Sequencer {
         }
     }
 
-    /// Text of a phase that comes after thinking: it cannot be one any more.
+    /// Sends phase text that comes after thinking as an aside.
     fn late_thought(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        // White space in front is no part of it, however it comes.
+        // Leading white space is dropped, however it is cut into chunks.
         let text = if self.late { text } else { text.trim_start_matches(space::is_space) };
         if self.stage == Stage::Ended || text.is_empty() {
             return;
@@ -298,7 +298,7 @@ impl Sequencer {
     }
 }
 
-/// Cuts a long delta into pieces of at most `max` bytes, never inside a character (J-039).
+/// Splits a long delta into pieces of at most `max` bytes, never inside a character (J-039).
 #[inline]
 fn split(text: &str, max: usize, mut out: impl FnMut(&str)) {
     let mut rest = text;

@@ -1,30 +1,30 @@
-//! White space at the borders of a section: cut at both ends, kept inside.
+//! Removal of white space around the text of a section.
 
 use crate::lex::space::is_space;
 
-/// Passes the text of one section on without the white space around it. White space that may turn out to be the
-/// end of the section is held back, `limit` bytes at most, and goes out with the text that follows it.
+/// Passes on the text of one section without leading and trailing white space. White space that may be
+/// trailing is held back, up to `limit` bytes, and emitted with the text that follows it.
 #[derive(Clone, Debug, Default)]
 pub struct Trim {
     begun: bool,
     held: String,
     limit: usize,
-    /// Bytes of a piece that white space and the text behind it are put together in.
+    /// Most bytes of a piece that joins held white space with the text behind it.
     joined: usize,
 }
 
 impl Trim {
-    /// At the start of a section. White space and the text behind it go out as one piece, if that has at most `joined`
-    /// bytes; of more text so much goes with it.
+    /// Starts a section. Held white space and the text behind it are emitted as one piece of at most `joined`
+    /// bytes; the rest of a longer text follows in another.
     #[must_use]
     pub fn new(limit: usize, joined: usize) -> Trim {
         Trim { begun: false, held: String::new(), limit: limit.max(4), joined }
     }
 
-    /// Text of the section.
+    /// Passes on text of the section.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        // Most pieces end in a word, and so did the one before.
+        // Fast path: most pieces end in a word and follow one that did.
         let ends = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
         if ends && self.begun && self.held.is_empty() {
             return out(text);
@@ -32,8 +32,8 @@ impl Trim {
         self.push_spaced(text, out);
     }
 
-    /// Text with white space before it or at its end, or before the section has begun. Not inlined, so that what comes
-    /// before it is.
+    /// Handles text with white space at its ends, or before the section has text. Not inlined, so that the
+    /// fast path is.
     #[inline(never)]
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let empty = !self.begun && self.held.is_empty();
@@ -41,7 +41,7 @@ impl Trim {
         let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
         let (mut inner, mut space) = text.split_at(last.map_or(0, |last| last + 1));
         if !self.begun && inner.trim().is_empty() {
-            // An indentation with U+3000 is text as soon as something follows it.
+            // An indentation with U+3000 is text as soon as other text follows it.
             (inner, space) = ("", text);
         }
         if !inner.is_empty() {
@@ -57,19 +57,19 @@ impl Trim {
         }
     }
 
-    /// Starts the next section; white space held back is gone.
+    /// Starts the next section and drops held white space.
     pub fn reset(&mut self) {
         self.begun = false;
         self.held.clear();
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Text that goes out, behind the white space that was held back.
+    /// Emits text, with the held white space before it.
     #[inline]
     fn release(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         if self.held.is_empty() {
@@ -86,7 +86,7 @@ impl Trim {
         }
     }
 
-    /// More white space than is held.
+    /// Emits the white space that exceeds the limit.
     #[cold]
     fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
         while self.held.len() + space.len() > self.limit {

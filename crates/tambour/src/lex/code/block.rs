@@ -1,5 +1,5 @@
-//! Where a line stands: the quotations and list items it is in, and what begins in them. As CommonMark has it, without
-//! HTML and definitions of links.
+//! Block structure of a line: the quotations and list items it belongs to, and the block that begins in them.
+//! Follows CommonMark without HTML and link definitions.
 
 mod line;
 
@@ -7,37 +7,37 @@ pub(super) use self::line::Line;
 use self::line::{Before, Marker, Rule, is_letter, is_text};
 use crate::lex::fence::Fence;
 
-/// Follows the blocks of a Markdown text, byte by byte up to where the content of each line begins.
+/// Tracks the blocks of a Markdown text, byte by byte up to the content of each line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
     pub(super) line: Line,
-    /// What came in the line before its content.
+    /// State of the line before its content.
     before: Before,
     pub(super) fence: Option<Fence>,
-    /// Open quotations (`QUOTE`) and list items (the columns before their content), outermost first.
+    /// Open quotations (`QUOTE`) and list items (columns before their content), outermost first.
     open: [u8; DEPTH],
     depth: u8,
-    /// Whether the last line is text that the next one may go on with.
+    /// Whether the last line is text that the next one may continue.
     paragraph: bool,
     /// Whether the innermost item has only its marker so far.
     empty: bool,
 }
 
-/// Containers that are remembered; what would open deeper ones is text.
+/// Most containers tracked; deeper ones are text.
 const DEPTH: usize = 32;
 
-/// As many, as they are counted.
+/// The same limit in the type of the depth.
 const DEEPEST: u8 = DEPTH as u8;
 
-/// A quotation among the widths of items.
+/// Value that marks a quotation among the open containers.
 const QUOTE: u8 = 0;
 
-/// Columns from which on a line is indented code or goes on with a paragraph.
+/// Columns of indentation that make a line indented code or a paragraph continuation.
 const INDENTED: u32 = 4;
 
 impl Block {
-    /// A byte before the content of a line. Returns whether the byte is part of that; what came of the line before holds no
-    /// backtick and no backslash.
+    /// Reads a byte before the content of a line. Returns whether it begins the content; the bytes of the
+    /// line before it then contain no backtick and no backslash.
     pub(super) fn byte(&mut self, byte: u8) -> bool {
         let blank = matches!(byte, b' ' | b'\t' | b'\r');
         match self.line {
@@ -73,7 +73,7 @@ impl Block {
             }
             Line::Space if blank => self.blank(byte),
             Line::Space => {
-                // So many blanks are of indented code, all but the first.
+                // More blanks belong to indented code, all but the first.
                 let own = if self.before.indent > INDENTED { 1 } else { self.before.indent.max(1) };
                 self.begin(self.before.marker.width + own as u8);
                 self.before.indent = self.before.indent.saturating_sub(own);
@@ -99,14 +99,15 @@ impl Block {
         false
     }
 
-    /// Reads the bytes before the content of a line. Stops before what ends the line, begins its content or may be a fence.
+    /// Reads the bytes before the content of a line. Stops before a line end, the content, or a possible
+    /// fence.
     #[inline]
     pub(super) fn beginning(&mut self, bytes: &[u8]) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == b'\n' {
                 return at;
             }
-            // Most items are text, and that of many begins strong.
+            // Fast path: most items are text, and many begin with strong emphasis.
             if matches!(self.line, Line::Space)
                 && (1..=INDENTED).contains(&self.before.indent)
                 && is_text(&bytes[at..])
@@ -125,7 +126,8 @@ impl Block {
         bytes.len()
     }
 
-    /// Whether the line has come to its content, from `byte` on. Most lines begin with a letter: it begins no block.
+    /// Whether the content has begun, with `byte` or before. Fast path: most lines begin with a letter, which
+    /// begins no block.
     #[inline]
     pub(super) fn begins_plain(&mut self, byte: u8) -> bool {
         if matches!(self.line, Line::Start) && self.before.column == 0 && is_letter(byte) {
@@ -134,7 +136,7 @@ impl Block {
         matches!(self.line, Line::Inline)
     }
 
-    /// A letter without blanks before it begins the line: it is in no container.
+    /// Handles a line that begins with a letter: it is in no container.
     fn letter(&mut self) {
         if self.fence.is_some() && self.depth == 0 {
             self.line = Line::Inline;
@@ -144,14 +146,14 @@ impl Block {
         }
     }
 
-    /// Whether the line began with the mark of a quotation, so far as it has come. One that goes on with a quoted paragraph
-    /// without that mark did not.
+    /// Whether the line has begun with a quotation marker so far. A lazy continuation of a quoted paragraph
+    /// has not.
     pub(super) fn is_quoted(&self) -> bool {
         self.open[..usize::from(self.before.matched)].contains(&QUOTE)
     }
 
-    /// A whole line without backticks and its line feed, where one begins. Returns whether it is of the kinds that are most
-    /// of a text, outside of fences; of others nothing is read.
+    /// Reads a whole line without backticks at its start. Returns false, without reading, for kinds of lines
+    /// that are rare outside of fences.
     #[inline]
     pub(super) fn line(&mut self, line: &[u8]) -> bool {
         if self.fence.is_some() {
@@ -173,7 +175,7 @@ impl Block {
                 (self.open[0], self.depth, self.paragraph) = (2, 1, true);
             }
             [number @ b'0'..=b'9', b'.', b' ', content @ ..] if is_text(content) => {
-                // Right behind a paragraph only the first one is an item.
+                // Directly behind a paragraph only number 1 begins a list.
                 if *number == b'1' || self.depth > 0 || !self.paragraph {
                     (self.open[0], self.depth, self.paragraph) = (3, 1, true);
                 }
@@ -184,7 +186,7 @@ impl Block {
         true
     }
 
-    /// The run of fence characters that began the line is over; returns whether it was text.
+    /// Ends the run of fence characters that began the line; returns whether it was text.
     pub(super) fn end_mark(&mut self, mark: u8, len: u32) -> bool {
         if let Some(fence) = self.fence {
             let closes = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
@@ -202,7 +204,7 @@ impl Block {
     pub(super) fn text(&mut self) -> bool {
         self.line = Line::Inline;
         if !self.paragraph {
-            // A paragraph goes on without the marks of its containers.
+            // A paragraph may continue without the markers of its containers.
             self.depth = self.before.matched;
         }
         self.paragraph = true;
@@ -214,7 +216,7 @@ impl Block {
     pub(super) fn end_line(&mut self) {
         self.empty = match self.line {
             Line::Inline => false,
-            // Outside of containers a blank line ends a paragraph, and that is all.
+            // Fast path: outside of containers a blank line only ends a paragraph.
             Line::Start if self.depth == 0 => {
                 self.paragraph = false;
                 false
@@ -225,7 +227,7 @@ impl Block {
         self.before = Before::default();
     }
 
-    /// Ends a line that has come to no content. Returns whether it was the marker of an item alone.
+    /// Ends a line without content. Returns whether it was only the marker of an item.
     fn end_start(&mut self) -> bool {
         let setext = self.in_paragraph() && self.before.rule.mark == b'-';
         match self.line {
@@ -256,7 +258,7 @@ impl Block {
         false
     }
 
-    /// The first bytes of a line, and the first ones in a container that begins.
+    /// Reads the first bytes of a line or of a new container.
     fn start(&mut self, byte: u8) -> bool {
         if matches!(byte, b' ' | b'\t' | b'\r') {
             self.blank(byte);
@@ -285,13 +287,13 @@ impl Block {
                 self.line = if closes { Line::Mark { mark: byte, len: 1 } } else { Line::Inline };
                 return !closes;
             }
-            // It ends with what it stands in.
+            // A fence ends with its container.
             self.fence = None;
         }
         self.begin_block(byte)
     }
 
-    /// A byte that may begin a block, where no container goes on with it.
+    /// Reads a byte that may begin a block, after the containers that continue.
     fn begin_block(&mut self, byte: u8) -> bool {
         let ruled = self.before.rule.mark == byte;
         if ruled {
@@ -332,7 +334,7 @@ impl Block {
         false
     }
 
-    /// The line is neither text of a paragraph nor goes on with one.
+    /// The line is not text of a paragraph and does not continue one.
     fn no_paragraph(&mut self) -> bool {
         self.line = Line::Inline;
         self.depth = self.before.matched;
@@ -340,7 +342,7 @@ impl Block {
         true
     }
 
-    /// The line was blank: it is in the list items, but not in quotations without `>`.
+    /// Ends a blank line: it continues list items, but not quotations without `>`.
     fn end_blank(&mut self) {
         while self.before.matched < self.depth && self.next_open() != QUOTE {
             // An item does not begin with two blank lines.
@@ -356,7 +358,7 @@ impl Block {
         self.paragraph = false;
     }
 
-    /// A container begins, where there is room for one.
+    /// Opens a container; there must be room for one.
     fn begin(&mut self, container: u8) {
         self.open[usize::from(self.before.matched)] = container;
         self.before.matched += 1;
@@ -365,14 +367,14 @@ impl Block {
         self.line = Line::Start;
     }
 
-    /// `>` was read.
+    /// Handles `>`.
     fn quote(&mut self) {
         self.step();
         self.before.indent = 0;
         self.before.quoted = true;
     }
 
-    /// The outermost open container that the line is not known to be in.
+    /// Outermost open container that the line has not matched yet.
     fn next_open(&self) -> u8 {
         self.open[usize::from(self.before.matched)]
     }
@@ -392,7 +394,7 @@ impl Block {
         before.indent = before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.quoted)));
     }
 
-    /// Whether the line would go on with the paragraph of its own container.
+    /// Whether the line would continue the paragraph of its own container.
     fn in_paragraph(&self) -> bool {
         self.paragraph && self.before.matched == self.depth
     }

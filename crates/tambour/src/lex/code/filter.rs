@@ -1,5 +1,5 @@
-//! Holds tags back until it is known whether they stand in code, then hands them on in order. Entities too, where those
-//! in code are changed.
+//! Filter that holds tags back until it is known whether they are in code, then passes them on in order.
+//! Entities are held back too if those in code are to be changed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,28 +7,28 @@ use std::collections::VecDeque;
 use super::{Code, Inside, Stop};
 use crate::lex::entity::{self, Read};
 
-/// Passes text through at once and tags as soon as it is decided whether they are in code. `T` is what the
-/// caller wants to get back with a tag.
+/// Passes text through at once, and tags as soon as it is decided whether they are in code. `T` is data that
+/// comes back with a tag.
 #[derive(Clone, Debug)]
 pub struct CodeFilter<T> {
     code: Code,
     entities: CodeEntities,
     queue: VecDeque<Held<T>>,
     held: usize,
-    /// The beginning of what may be an entity.
+    /// Beginning of a possible entity.
     ampersand: String,
     limit: usize,
 }
 
-/// What happens to the five entities in code. Elsewhere they stay.
+/// Treatment of the five entities in code. Elsewhere they stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodeEntities {
-    /// They stay too.
+    /// Kept as they are.
     #[default]
     Keep,
-    /// They are decoded, since Markdown shows them literally.
+    /// Decoded, since Markdown shows code literally.
     Decode,
-    /// They are made literal, so that decoding gives them back.
+    /// Escaped, so that decoding restores them.
     Encode,
 }
 
@@ -39,25 +39,25 @@ enum Held<T> {
     Entity { raw: &'static str, decoded: &'static str, place: Place },
 }
 
-/// Where something held stands.
+/// Context of a held tag or entity.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Backtick runs open before it.
+    /// Number of backtick runs open before it.
     runs: usize,
     in_code: bool,
 }
 
-/// What comes out of a [`CodeFilter`].
+/// Output of a [`CodeFilter`].
 #[derive(Debug)]
 pub enum Piece<'a, T> {
-    /// Text, to be kept as it is.
+    /// Text, to be passed on unchanged.
     Text(&'a str),
-    /// A tag, and whether it stands in code.
+    /// A tag, its data, and whether it is in code.
     Tag(&'a str, T, bool),
 }
 
 impl<T> CodeFilter<T> {
-    /// A filter at the start of a Markdown text that holds back at most `limit` bytes.
+    /// Creates a filter at the start of a Markdown text. It holds back at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> CodeFilter<T> {
         CodeFilter {
@@ -70,12 +70,12 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Says what happens to entities in code from here on.
+    /// Sets the treatment of entities in code from here on.
     pub fn entities(&mut self, entities: CodeEntities) {
         self.entities = entities;
     }
 
-    /// Text of the Markdown.
+    /// Reads text.
     #[inline]
     pub fn text(&mut self, text: &str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         let mut rest = text;
@@ -91,7 +91,7 @@ impl<T> CodeFilter<T> {
                 }
                 (read, stop)
             } else {
-                // Cut at the limit itself, so that the result does not depend on the chunks.
+                // Cut at the limit itself, so that the result does not depend on chunk boundaries.
                 let room = rest.floor_char_boundary(self.limit.saturating_sub(self.held));
                 if room == 0 {
                     self.flush(out);
@@ -109,7 +109,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Text that begins with `&`, in what is or may be code; returns what follows.
+    /// Reads text that begins with `&`, in code or possible code; returns the text behind it.
     fn ampersand<'a>(&mut self, text: &'a str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) -> &'a str {
         match entity::read(text) {
             Read::Entity(raw, decoded) => {
@@ -127,7 +127,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Goes on with the beginning of an entity; returns what follows it.
+    /// Continues a possible entity; returns the text behind it.
     fn resume<'a>(&mut self, text: &'a str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) -> &'a str {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
@@ -140,7 +140,7 @@ impl<T> CodeFilter<T> {
                     return &rest[next.len_utf8()..];
                 }
                 Read::Text => {
-                    // The new character is read again: it may begin something itself.
+                    // The new character is read again, since it may begin something itself.
                     self.ampersand.truncate(self.ampersand.len() - next.len_utf8());
                     self.end_ampersand(out);
                     return rest;
@@ -150,7 +150,7 @@ impl<T> CodeFilter<T> {
         ""
     }
 
-    /// What may have become an entity is text.
+    /// Reads a possible entity as text.
     fn end_ampersand(&mut self, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         let text = std::mem::take(&mut self.ampersand);
         if !text.is_empty() {
@@ -159,7 +159,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// An `&` that is only text.
+    /// Reads an `&` that is only text.
     fn literal(&mut self, text: &str, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         self.code.text(text, false);
         if self.held + text.len() > self.limit {
@@ -168,32 +168,32 @@ impl<T> CodeFilter<T> {
         if self.queue.is_empty() { out(Piece::Text(text)) } else { self.keep_text(text) }
     }
 
-    /// An entity in what is or may be code.
+    /// Reads an entity in code or possible code.
     fn entity(
         &mut self,
         raw: &'static str,
         decoded: &'static str,
         out: &mut (impl FnMut(Piece<'_, T>) + ?Sized),
     ) {
-        // Markdown sees what goes out.
+        // Markdown sees the emitted form.
         self.code.text(if self.entities == CodeEntities::Decode { decoded } else { raw }, false);
         let place = self.place();
         self.hold(Held::Entity { raw, decoded, place }, raw.len(), place, out);
         self.check_limit(out);
     }
 
-    /// A tag of the Markdown, which comes back whole.
+    /// Reads a tag, which comes back as one piece.
     pub fn tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         self.markup(raw, with, out);
-        // The tag's own line breaks count, its backticks do not.
+        // Line breaks in the tag count as such, backticks do not.
         if raw.contains('\n') {
             let (_, stop) = self.code.text("\n", false);
             self.decide(stop, out);
         }
     }
 
-    /// A tag of the Markdown that stays, as it is or escaped. Its first backtick or line break may end code, or begin it:
-    /// from there on it comes back as text.
+    /// Reads a tag that stays in the text, verbatim or escaped. Its first backtick or line break may end or
+    /// begin code, so the tag comes back as text from there on.
     pub fn text_tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         let (tag, text) = raw.split_at(raw.find(['`', '\n']).unwrap_or(raw.len()));
         self.markup(tag, with, out);
@@ -210,7 +210,7 @@ impl<T> CodeFilter<T> {
         self.check_limit(out);
     }
 
-    /// Ends the Markdown: what is undecided is not code.
+    /// Ends the Markdown: undecided tags are not in code.
     pub fn finish(&mut self, out: &mut (impl FnMut(Piece<'_, T>) + ?Sized)) {
         self.end_ampersand(out);
         let stop = self.code.boundary();
@@ -218,13 +218,13 @@ impl<T> CodeFilter<T> {
         self.flush(out);
     }
 
-    /// Bytes held back.
+    /// Number of bytes held back.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held + self.ampersand.len()
     }
 
-    /// What is known of the present place.
+    /// Context of the current place.
     fn place(&self) -> Place {
         match self.code.inside() {
             Inside::Text => Place { runs: 0, in_code: false },
@@ -233,7 +233,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// A tag in code as it goes out.
+    /// Emitted form of a tag in code.
     fn in_code<'a>(&self, raw: &'a str) -> Cow<'a, str> {
         if self.entities == CodeEntities::Decode && raw.contains('&') {
             entity::decode(raw).into()
@@ -242,7 +242,7 @@ impl<T> CodeFilter<T> {
         }
     }
 
-    /// Keeps a tag or an entity until its place is decided.
+    /// Holds a tag or entity back until its context is decided.
     fn hold(
         &mut self,
         held: Held<T>,
@@ -278,7 +278,7 @@ impl<T> CodeFilter<T> {
                 }
             }
         }
-        // Everything up to the first one that is still open can go.
+        // Everything before the first undecided piece can be emitted.
         while self.queue.front().is_some_and(|held| match held {
             Held::Text(_) => true,
             Held::Tag { place, .. } | Held::Entity { place, .. } => place.is_decided(),

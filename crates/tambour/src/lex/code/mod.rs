@@ -1,11 +1,11 @@
-//! Markdown code: which places of a text are inside a fence or a code span (T-029).
+//! Tracker of Markdown code: whether a place of a text is inside a fence or a code span (T-029).
 //!
-//! As CommonMark says, from what decides it alone: the starts of lines, runs of backticks with the backslashes before them, and
-//! line ends. Different are:
+//! Follows CommonMark, from the bytes that decide it alone: line starts, backtick runs with the backslashes
+//! before them, and line ends. Deviations:
 //!
-//! - a span counts only if it closes on its own line: each line begins with none open;
-//! - indented code is text, and so is what stands deeper than 32 quotations and list items;
-//! - HTML blocks and comments, autolinks and definitions of links are text like any other;
+//! - a span counts only if it closes on its own line: each line begins without an open one;
+//! - indented code is text, and so is anything nested deeper than 32 quotations and list items;
+//! - HTML blocks, comments, autolinks and link definitions are text;
 //! - a line ends with a line feed only.
 
 mod block;
@@ -17,67 +17,67 @@ use super::scan;
 use super::signs::Signs;
 use block::{Block, Line};
 
-/// Whether a place is code.
+/// Code context of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// Plain Markdown.
     Text,
-    /// In a fenced block.
+    /// Inside a fenced block.
     Fence,
-    /// After so many backtick runs that may still close on this line.
+    /// After this many backtick runs that may still close on this line.
     Undecided(usize),
 }
 
-/// Why reading stopped.
+/// Reason why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The open run with this index closed: what follows it on the line is code.
+    /// The open run with this index closed: the text between is code.
     Closed(usize),
-    /// The line ended: runs still open are text.
+    /// The line ended: open runs are text.
     LineEnd,
-    /// `&` comes next, where there is or may be code.
+    /// `&` follows, in code or possible code.
     Ampersand,
 }
 
-/// Follows the code structure of a Markdown text. Linear, constant memory.
+/// Tracks the code structure of a Markdown text in linear time and constant memory.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
     block: Block,
-    /// Backticks of the run under way, and whether the first of them is escaped outside of code.
+    /// Length of the current backtick run, and whether its first one is escaped outside of code.
     run: usize,
     run_escaped: bool,
-    /// Whether the next byte is, since a backslash comes before it that is not.
+    /// Whether the next byte is escaped by an unescaped backslash.
     escaped: bool,
-    /// Lengths of the runs of this line that have not closed.
+    /// Lengths of the open runs of this line.
     runs: Vec<usize>,
 }
 
-/// What text stands among: what decides there.
+/// Kind of text being scanned, which determines the bytes that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Among {
     Text,
     Fence,
-    /// Backticks that may still close.
+    /// Backtick runs that may still close.
     Runs,
 }
 
-/// Open backtick runs of one line that are remembered; later ones are text.
+/// Most open backtick runs tracked per line; further ones are text.
 const RUNS: usize = 32;
 
 impl Code {
-    /// Reads text up to the first stop; returns the bytes read. `ampersand`: whether it stops at `&` too. Outside of
-    /// code that is not looked for.
+    /// Reads text up to the first stop; returns the bytes read. With `ampersand` it also stops at `&` in code
+    /// or possible code.
     #[inline]
     pub fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
         self.read::<true>(text.as_bytes(), ampersand)
     }
 
-    /// Reads text where nothing waits to be decided: only `&` is a stop, and that if `ampersand` says so. Returns the bytes
-    /// read.
+    /// Reads text while nothing is undecided: it stops only at `&`, and only with `ampersand`. Returns the
+    /// bytes read.
     #[inline]
     pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
         let bytes = text.as_bytes();
-        // Most text is in the middle of a line, and outside of code.
+        // Fast path: most text is in the middle of a line and outside of code.
         let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
         if inline
             && (!ampersand || self.block.fence.is_none() && self.runs.is_empty())
@@ -89,7 +89,7 @@ impl Code {
         self.read::<false>(text.as_bytes(), ampersand)
     }
 
-    /// The same for text whose signs are known. It does not stop.
+    /// Like [`Code::skim`], for text with known signs. It does not stop.
     #[inline]
     pub fn skim_with(&mut self, text: &str, signs: Signs) {
         let bytes = text.as_bytes();
@@ -112,7 +112,7 @@ impl Code {
         });
     }
 
-    /// Bytes without backticks, where no run of them is under way; `ends` are their line feeds.
+    /// Reads bytes without backticks, outside of a backtick run; `ends` is the mask of line feeds.
     fn lines(&mut self, bytes: &[u8], mut ends: u64) {
         let mut at = 0;
         while ends != 0 {
@@ -123,7 +123,7 @@ impl Code {
                 at = end + 1;
                 continue;
             }
-            // Of content nothing counts but that it ends.
+            // Within content only the line end matters.
             if !matches!(self.block.line, Line::Inline) {
                 self.piece(line);
                 if matches!(self.block.line, Line::Mark { .. }) {
@@ -136,7 +136,7 @@ impl Code {
         self.piece(&bytes[at..]);
     }
 
-    /// Some of a line, without backticks.
+    /// Reads part of a line without backticks.
     #[inline]
     fn piece(&mut self, piece: &[u8]) {
         match piece.first() {
@@ -155,7 +155,7 @@ impl Code {
         })
     }
 
-    /// `find` says how far from a place on the next byte is that decides.
+    /// Main loop; `find` returns the distance from an offset to the next byte that matters.
     #[inline(always)]
     fn follow<const STOPS: bool>(
         &mut self,
@@ -186,11 +186,11 @@ impl Code {
                 }
             }
             if self.run == 0 && self.block.line.is_beginning() {
-                // The marks before the content of a line decide nothing but where that begins.
+                // Markers before the content only decide where it begins.
                 at += self.block.beginning(&bytes[at..]);
                 match bytes.get(at) {
                     None => break,
-                    // A run of fence characters may have begun before it, and ends.
+                    // A run of fence characters may have begun before the line end; it ends here.
                     Some(b'\n') if self.block.line.is_beginning() => {
                         self.end_line();
                         at += 1;
@@ -199,7 +199,7 @@ impl Code {
                         }
                         continue;
                     }
-                    // Content begins with it.
+                    // This byte begins the content.
                     Some(_) if matches!(self.block.line, Line::Inline) => {
                         self.escaped = false;
                         continue;
@@ -217,7 +217,7 @@ impl Code {
                 }
             }
             let stop = self.byte(bytes[at]);
-            // A closing run is noticed at the byte after it, which is not part of it.
+            // A closing run is noticed at the byte after it, which does not belong to it.
             at += usize::from(!matches!(stop, Some(Stop::Closed(_))));
             if STOPS && stop.is_some() {
                 return (at, stop);
@@ -226,7 +226,7 @@ impl Code {
         (bytes.len(), None)
     }
 
-    /// What the place after all text so far is. At the start of a line that is known after [`Code::boundary`] only.
+    /// Context of the place after all text so far. At the start of a line call [`Code::boundary`] first.
     #[must_use]
     pub fn inside(&self) -> Inside {
         if self.block.fence.is_some() {
@@ -238,25 +238,26 @@ impl Code {
         }
     }
 
-    /// Whether the line under way is marked as a quotation (`>`). At the start of a line that is known after
-    /// [`Code::boundary`] only.
+    /// Whether the current line is marked as a quotation (`>`). At the start of a line call
+    /// [`Code::boundary`] first.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
         self.block.is_quoted()
     }
 
-    /// Ends a run of backticks, and the start of a line, since what follows is neither.
+    /// Ends a backtick run and the start of a line, because neither continues in what follows.
     pub fn boundary(&mut self) -> Option<Stop> {
         let stop = self.end_marks();
         self.escaped = false;
         if !matches!(self.block.line, Line::Inline | Line::Info { .. }) {
-            // Like any sign that begins nothing.
+            // Any character that begins no block.
             self.block.byte(b'<');
         }
         stop
     }
 
-    /// Bytes that hold nothing that decides, but backslashes: only those before a backtick matter, and where text ends.
+    /// Skips bytes that decide nothing. Only backslashes at their end matter, since they may escape a
+    /// backtick.
     #[inline]
     fn pass(&mut self, bytes: &[u8]) {
         if bytes.last() != Some(&b'\\') {
@@ -285,7 +286,7 @@ impl Code {
         match self.block.line {
             Line::Inline => self.inline(byte),
             Line::Info { mark: b'`', .. } if byte == b'`' => {
-                // An info string holds no backtick: the run was the start of a code span.
+                // An info string contains no backtick: the run began a code span instead.
                 self.block.text();
                 self.inline(byte);
             }
@@ -299,7 +300,7 @@ impl Code {
         None
     }
 
-    /// A byte of the content of a line.
+    /// Reads a byte of the content of a line.
     fn inline(&mut self, byte: u8) {
         if byte != b'`' {
             self.pass(&[byte]);
@@ -311,7 +312,7 @@ impl Code {
         }
     }
 
-    /// Ends the run of fence characters or of backticks under way.
+    /// Ends the current run of fence characters or backticks.
     fn end_marks(&mut self) -> Option<Stop> {
         if let Line::Mark { mark, len } = self.block.line {
             let text = self.block.end_mark(mark, len);
@@ -328,13 +329,14 @@ impl Code {
         if len == 0 {
             return None;
         }
-        // The leftmost open run of the same length closes; runs inside it were its content. There a backslash is one.
+        // The leftmost open run of the same length closes. Runs inside were its content, where a backslash
+        // does not escape.
         if let Some(first) = self.runs.iter().position(|&open| open == len) {
             self.runs.truncate(first);
             return Some(Stop::Closed(first));
         }
         let opening = len - usize::from(escaped);
-        // Behind one of the same length it would never be the one that closes.
+        // A second run of the same length could never be the closed one.
         if opening > 0 && self.runs.len() < RUNS && !self.runs.contains(&opening) {
             self.runs.push(opening);
         }

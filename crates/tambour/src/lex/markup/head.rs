@@ -1,36 +1,37 @@
-//! A tag of a known name, however it is written, character by character.
+//! Tolerant recogniser of one tag of a known name, character by character.
 //!
-//! It stands on one line, with `<` or `＜`, `/` or `／`, `>` or `＞`, blanks between them, a name in any letter case, and in an opening
-//! tag attributes that have values, their names in any script too: words without one are prose. It holds no second `<` or `＜`.
+//! The tag is on one line, with `<` or `＜`, `/` or `／`, `>` or `＞`, blanks between them, and a name in any
+//! letter case. An opening tag may have attributes with values, whose names may be in any script; words
+//! without a value are prose. The tag contains no second `<` or `＜`.
 //!
-//! Its closing bracket may be missing where a line break or the next `<` or `＜` follows the name, the attributes or the
-//! slash, blanks between them or not: always in a closing tag; in an opening one only if nothing but blanks and tags stand
-//! before it on its line. So prose that names a tag holds none.
+//! Its closing bracket may be missing if a line break or the next `<` or `＜` follows the name, the attributes
+//! or the slash, with or without blanks between: always in a closing tag, in an opening one only if nothing
+//! but blanks and tags precedes it on its line. So prose that names a tag contains none.
 
 use super::names::{Fit, Names, is_name_char, starts_name};
 use super::slip::{Slip, Slips};
 
-/// What has come of the tag.
+/// State of the tag read so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     part: Part,
-    /// Whether it closes an element.
+    /// Whether it is a closing tag.
     pub(super) close: bool,
     pub(super) slips: Slips,
-    /// Whether nothing but blanks and tags stand before it on its line.
+    /// Whether nothing but blanks and tags precedes it on its line.
     leads: bool,
     /// Whether an attribute has a value.
     valued: bool,
     fit: Fit,
 }
 
-/// Where in the tag the last character stands.
+/// Position of the last character in the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Bracket,
     Slash,
     Name,
-    /// Behind the name, or the value of an attribute, and blanks.
+    /// Behind the name or an attribute value, and blanks.
     Space,
     Attribute,
     AfterAttribute,
@@ -40,21 +41,22 @@ enum Part {
     SelfSlash,
 }
 
-/// What a character does.
+/// Effect of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Go,
-    /// It ends the tag and belongs to it.
+    /// Ends the tag and belongs to it.
     End,
-    /// It ends the tag, which has no bracket.
+    /// Ends the tag, whose closing bracket is missing.
     Missing,
-    /// It does not fit: what came before it is text.
+    /// Does not fit: the characters before it are text.
     Text,
 }
 
 impl Names {
-    /// Whether a token that is unfinished at the end of a reply is the beginning of a tag of one of those names: a bracket, and
-    /// behind it at least a slash or a letter of the name. Words without a value behind the name are prose.
+    /// Whether a token that is unfinished at the end of a reply is the beginning of a tag of one of those
+    /// names: a bracket followed by at least a slash or a letter of the name. Words without a value behind
+    /// the name are prose.
     #[must_use]
     pub fn begin(&self, carry: &str) -> bool {
         let mut chars = carry.chars();
@@ -65,7 +67,7 @@ impl Names {
 }
 
 impl Head {
-    /// After its first bracket.
+    /// Starts behind the first bracket.
     pub(super) fn new(bracket: char, leads: bool, names: &Names) -> Head {
         let head = Head {
             part: Part::Bracket,
@@ -78,7 +80,7 @@ impl Head {
         head.wide(bracket)
     }
 
-    /// The next character.
+    /// Reads the next character.
     pub(super) fn step(&mut self, c: char, names: &Names) -> Next {
         let space = matches!(c, ' ' | '\t');
         match self.part {
@@ -130,7 +132,7 @@ impl Head {
         }
     }
 
-    /// Bytes of the name.
+    /// Length of the name in bytes.
     pub(super) fn name_len(&self) -> usize {
         self.fit.len()
     }

@@ -1,4 +1,4 @@
-//! The lexer: finds where tokens begin, reads them byte by byte, and keeps the unfinished one.
+//! Strict markup lexer: finds where tokens begin, reads them byte by byte, and buffers the unfinished one.
 
 use super::step::{State, Step, Syntax};
 use super::token::{COMMENT_BANG, COMMENT_CLOSE, Tag, Token};
@@ -7,27 +7,27 @@ use crate::lex::scan;
 use crate::lex::signs::Signs;
 use crate::span::{At, Counter, Place};
 
-/// The lexer.
+/// The strict lexer.
 #[derive(Clone, Debug)]
 pub struct Markup {
     state: State,
     syntax: Syntax,
     carry: String,
-    /// Start of the unfinished token, or the place after the last token.
+    /// Start of the unfinished token, or the place after the last one.
     place: Counter,
     /// Whether `<!--` begins a comment.
     comments: bool,
 }
 
 impl Markup {
-    /// A lexer at the start of a reply. `mark` is a literal that begins with `<<`, or empty; a tag longer than
-    /// `limit` bytes is text.
+    /// Creates a lexer at the start of a reply. `mark` is a literal that begins with `<<`, or empty; a tag
+    /// longer than `limit` bytes is text.
     #[must_use]
     pub fn new(mark: &'static str, limit: usize) -> Markup {
         Markup::at(Place::START, mark, limit)
     }
 
-    /// A lexer that goes on at `place`.
+    /// Creates a lexer that starts at `place`.
     #[must_use]
     pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
         Markup {
@@ -39,26 +39,26 @@ impl Markup {
         }
     }
 
-    /// Tells marks of reasoning that are no tags, such as `[THINK]`, as [`Token::Reasoning`].
+    /// Emits reasoning marks that are not tags, such as `[THINK]`, as [`Token::Reasoning`].
     #[must_use]
     pub fn with_reasoning(mut self) -> Markup {
         self.syntax.reasoning = true;
         self
     }
 
-    /// From now on such marks are text.
+    /// Treats such marks as text from now on.
     pub fn leave_reasoning(&mut self) {
         self.syntax.reasoning = false;
     }
 
-    /// Ends comments as HTML does: `--!>` too, and `<!-->` and `<!--->` are empty ones.
+    /// Ends comments as HTML does: also at `--!>`, and `<!-->` and `<!--->` are empty ones.
     #[must_use]
     pub fn with_html_comments(mut self) -> Markup {
         self.syntax.html = true;
         self
     }
 
-    /// Reads what follows `<!--` like any text.
+    /// Reads the text behind `<!--` like any other.
     #[must_use]
     pub fn without_comments(self) -> Markup {
         Markup { comments: false, ..self }
@@ -69,11 +69,11 @@ impl Markup {
         (self.syntax.limit, self.comments)
     }
 
-    /// Reads `text`; `out` gets each token with the place it starts at.
+    /// Reads `text` and passes each token to `out` with the place it starts at.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let bytes = text.as_bytes();
-        // `from` is where the token under way starts in this chunk; a carried one starts before it.
+        // Start of the current token in this chunk; a carried token starts before the chunk.
         let mut from = 0;
         let mut at = 0;
         loop {
@@ -105,7 +105,7 @@ impl Markup {
                     let first = self.carry.bytes().next().unwrap_or(bytes[from]);
                     let literal = matches!(self.state, State::Mark(_) | State::Word(_));
                     self.state = State::Text;
-                    // A word may fail inside of a character.
+                    // A literal mark may fail inside a character.
                     at = text.floor_char_boundary(at);
                     if literal && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
@@ -124,14 +124,14 @@ impl Markup {
         }
     }
 
-    /// The short way of most text, instead of [`Markup::push`]: whether `text` goes on with text and no other token begins in
-    /// it.
+    /// Fast path of most text, before [`Markup::push`]: whether `text` continues text and contains the start
+    /// of no other token.
     #[inline]
     pub fn passes(&self, text: &str) -> bool {
         matches!(self.state, State::Text) && self.find(text.as_bytes()).is_none()
     }
 
-    /// The same, where the signs of `text` are known.
+    /// Like [`Markup::passes`], for text with known signs.
     #[inline]
     pub fn passes_with(&self, text: &str, signs: Signs) -> bool {
         if !matches!(self.state, State::Text) || self.syntax.in_comment {
@@ -148,19 +148,19 @@ impl Markup {
         true
     }
 
-    /// Text that passes has been read.
+    /// Skips text for which [`Markup::passes`] holds.
     #[inline]
     pub fn pass(&mut self, text: &str) {
         self.place.add(text);
     }
 
-    /// The same, where its signs are known.
+    /// Like [`Markup::pass`], for text with known signs.
     #[inline]
     pub fn pass_with(&mut self, text: &str, signs: Signs) {
         self.place.add_with(text, signs.lines, signs.ascii);
     }
 
-    /// Where the next token but text may begin.
+    /// Offset where the next token other than text may begin.
     #[inline]
     fn find(&self, bytes: &[u8]) -> Option<usize> {
         match (self.syntax.in_comment, self.syntax.reasoning) {
@@ -170,7 +170,7 @@ impl Markup {
         }
     }
 
-    /// A failed literal mark: its first `<` is text, a later one may begin a tag or a mark again.
+    /// Splits a failed literal mark: its first `<` is text, a later one may begin a tag or mark.
     fn split_mark(
         &mut self,
         text: &str,
@@ -182,7 +182,7 @@ impl Markup {
             self.text(&text[from..=from], out);
             return (from + 1, from + 1);
         }
-        // At most the mark's length is read again, and only its own characters.
+        // Rereads at most the length of the mark, and only its own characters.
         let mut held = std::mem::take(&mut self.carry);
         held.push_str(&text[from..at]);
         self.text(&held[..1], out);
@@ -190,10 +190,10 @@ impl Markup {
         (at, at)
     }
 
-    /// Ends the input. An unfinished token is text; `out` gets it as the last token.
+    /// Ends the input. An unfinished token is emitted as text.
     pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         if matches!(self.state, State::Mark(_)) {
-            // Half a mark may hold a whole tag: `<<ParsingError>`.
+            // Half a mark may contain a whole tag: `<<ParsingError>`.
             let held = std::mem::take(&mut self.carry);
             self.state = State::Text;
             self.text(&held[..1], out);
@@ -204,13 +204,13 @@ impl Markup {
         self.token("", out, text_token);
     }
 
-    /// The unfinished token.
+    /// Text of the unfinished token.
     #[must_use]
     pub fn carry(&self) -> &str {
         &self.carry
     }
 
-    /// Forgets the unfinished token and returns its start.
+    /// Discards the unfinished token and returns its start.
     pub fn drop_carry(&mut self) -> Place {
         let start = self.place.settle();
         self.place.add(&std::mem::take(&mut self.carry));
@@ -218,7 +218,7 @@ impl Markup {
         start
     }
 
-    /// The place after the last token.
+    /// Place after the last token.
     #[must_use]
     pub fn place(&self) -> Place {
         self.place.get()
@@ -232,7 +232,7 @@ impl Markup {
         }
     }
 
-    /// Hands on the carried bytes and `tail` as one token.
+    /// Emits the carried bytes and `tail` as one token.
     fn token(
         &mut self,
         tail: &str,
@@ -275,7 +275,8 @@ impl Markup {
         }
     }
 
-    /// A comment ends with a token of `len` bytes at most. With more dashes before it, the surplus is text of the comment.
+    /// Emits the end of a comment, a token of at most `len` bytes. More dashes before it are text of the
+    /// comment.
     fn comment_end(
         &mut self,
         len: usize,
@@ -308,7 +309,7 @@ fn mark_token(raw: &str) -> Token<'_> {
     Token::Mark(raw)
 }
 
-/// Where a tag or a comment may begin.
+/// Offset where a tag or a comment may begin.
 #[inline]
 fn find_tag(bytes: &[u8]) -> Option<usize> {
     let mut at = scan::find(b'<', bytes)?;
@@ -318,20 +319,20 @@ fn find_tag(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether the `<` at `at` is text whatever comes before it or is taken out around it, so that it does not cut the text.
-/// Text that begins with `<` is a token of its own: what came to no end begins with it.
+/// Whether the `<` at `at` is text whatever precedes it or is removed around it, so that it need not split
+/// the text. A token of text that begins with `<` is an unfinished tag, hence `at > 0`.
 fn is_less(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
 }
 
-/// Where a tag, a comment or a mark of reasoning may begin.
+/// Offset where a tag, a comment or a reasoning mark may begin.
 #[inline]
 fn find_mark(bytes: &[u8]) -> Option<usize> {
     let found = marks::find(bytes)?;
     begins_mark(bytes, found)
 }
 
-/// The same, from a sign on that may begin one.
+/// Offset of the next such byte from `at` on.
 fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
     while !begins(bytes, at, true) {
         at += 1;
@@ -340,14 +341,14 @@ fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a sign is the first of a tag or a comment or, where those are read, of a mark of reasoning.
+/// Whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
 #[inline]
 fn begins(bytes: &[u8], at: usize, reasoning: bool) -> bool {
     match bytes[at] {
         b'<' => !is_less(bytes, at),
         _ if !reasoning => false,
-        // Most brackets are told from marks at once, so that they do not cut the text. One in front of another mark
-        // is a token of its own.
+        // Most brackets can be told from marks at once, so that they do not split the text. A bracket before
+        // another mark is a token of its own.
         b'[' => matches!(bytes.get(at + 1), None | Some(b'T' | b'/' | b'<' | b'[' | 0xE2)),
         0xE2 => bytes[at..].starts_with("◁".as_bytes()),
         _ => false,

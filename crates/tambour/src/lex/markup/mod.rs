@@ -1,9 +1,10 @@
-//! Markup tokens: text, tags, comment marks and literal marks; on request also the marks of reasoning that are no tags.
+//! Markup tokens: text, tags, comment marks and literal marks; on request also reasoning marks that are not
+//! tags.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
-//! anything else is text. A tag holds no second `<`, so no byte is ever read twice.
+//! anything else is text. A tag contains no second `<`, so no byte is ever read twice.
 //!
-//! That is the strict syntax. [`Tolerant`] reads tags of known names also where they are written wrongly (F-205).
+//! This is the strict syntax. [`Tolerant`] also accepts misspelled tags of known names (F-205).
 
 mod head;
 mod lexer;

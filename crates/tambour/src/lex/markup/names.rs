@@ -1,39 +1,39 @@
-//! The names that a tolerant lexer knows.
+//! Names of tags that a tolerant lexer knows.
 
 use std::sync::Arc;
 
 use super::slip::{Slip, Slips};
 use crate::lex::marks;
 
-/// Names of tags, such as those of an expected structure.
+/// Set of tag names, such as those of an expected structure.
 #[derive(Clone, Debug)]
 pub struct Names(Arc<[Name]>);
 
-/// A name in small letters, by which they are sorted, and as it is.
+/// A name in lower case, the sort key, and as spelled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     small: Box<str>,
     own: Box<str>,
 }
 
-/// The names that begin with what has come of one.
+/// Range of the names that begin with a given prefix.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fit {
     first: usize,
     end: usize,
-    /// Bytes that have come.
+    /// Bytes of the prefix.
     len: usize,
 }
 
 impl Fit {
-    /// Bytes of the name so far.
+    /// Bytes of the prefix.
     pub(super) fn len(self) -> usize {
         self.len
     }
 }
 
 impl Names {
-    /// Those names. What no tag can be called is left out.
+    /// Creates a set of these names; names that no tag can have are left out.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
         let name = |name: &str| Name { small: name.to_ascii_lowercase().into(), own: name.into() };
         let mut names: Vec<Name> = names.into_iter().filter(|name| is_name(name)).map(name).collect();
@@ -41,7 +41,7 @@ impl Names {
         Names(names.into())
     }
 
-    /// What is wrong with a name that may be one of them in other letter case.
+    /// Reports a name that matches one of the set only in another letter case.
     pub(super) fn case(&self, name: &str) -> Slips {
         let small = |known: &&Name| known.small.eq_ignore_ascii_case(name);
         let other =
@@ -49,16 +49,16 @@ impl Names {
         if other { Slips::NONE.with(Slip::Case) } else { Slips::NONE }
     }
 
-    /// All of them, before anything has come.
+    /// All names: the range of the empty prefix.
     pub(super) fn fit(&self) -> Fit {
         Fit { first: 0, end: self.0.len(), len: 0 }
     }
 
-    /// Those of `fit` that go on with `c`, in any letter case.
+    /// Narrows `fit` to the names that continue with `c`, in any letter case.
     pub(super) fn go_on(&self, fit: Fit, c: char) -> Option<Fit> {
         let small = c.to_ascii_lowercase();
         let Fit { mut first, mut end, len } = fit;
-        // They are sorted, so that those that fit stand together; each is passed once.
+        // Names are sorted, so the matching ones are adjacent; each is skipped once.
         let at = |name: usize| self.0[name].small.get(len..).and_then(|rest| rest.chars().next());
         while first < end && at(first) < Some(small) {
             first += 1;
@@ -69,14 +69,14 @@ impl Names {
         (first < end).then_some(Fit { first, end, len: len + c.len_utf8() })
     }
 
-    /// Whether all of a name has come. The shortest stands first.
+    /// Whether the prefix is a complete name. The shortest name sorts first.
     pub(super) fn is_whole(&self, fit: Fit) -> bool {
         fit.len > 0 && self.0[fit.first].small.len() == fit.len
     }
 }
 
-/// Whether a tag can be called so: a name of XML, in any script. What begins or ends a tag, full width too, stands
-/// in none.
+/// Whether a tag can have this name: an XML name in any script, without characters that delimit tags,
+/// full-width ones included.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.starts_with(starts_name) && name.chars().all(is_name_char)
@@ -90,7 +90,7 @@ pub(super) fn starts_name(c: char) -> bool {
     }
 }
 
-/// Whether a character may stand in a name.
+/// Whether a character may occur in a name.
 pub(super) fn is_name_char(c: char) -> bool {
     match u8::try_from(c).ok().filter(u8::is_ascii) {
         Some(byte) => marks::is_name(byte),
@@ -98,7 +98,7 @@ pub(super) fn is_name_char(c: char) -> bool {
     }
 }
 
-/// The characters beyond ASCII that may begin a name of XML, without ideographic punctuation and full-width signs.
+/// Characters beyond ASCII that may begin an XML name, without ideographic punctuation and full-width signs.
 fn is_letter(c: char) -> bool {
     let listed = matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'

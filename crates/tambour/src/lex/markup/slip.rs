@@ -1,15 +1,16 @@
-//! What is wrong with a tag that is understood all the same.
+//! Faults in the spelling of a tag that is recognised all the same.
 
-/// One fault in how a tag is written.
+/// One fault in the spelling of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slip {
-    /// Blanks behind the bracket, around the slash: `< / name>`. Those before the closing bracket are none.
+    /// Blanks behind the bracket or around the slash: `< / name>`. Blanks before the closing bracket are no
+    /// fault.
     Blanks,
-    /// Its name in other letter case.
+    /// Name in another letter case.
     Case,
     /// A full-width bracket or slash: `＜`, `／`, `＞`.
     FullWidth,
-    /// No closing bracket.
+    /// Missing closing bracket.
     MissingBracket,
 }
 
@@ -23,31 +24,31 @@ impl Slips {
 
     const ALL: [Slip; 4] = [Slip::Blanks, Slip::Case, Slip::FullWidth, Slip::MissingBracket];
 
-    /// Those, and `slip`.
+    /// Set with `slip` added.
     #[must_use]
     pub fn with(self, slip: Slip) -> Slips {
         Slips(self.0 | 1 << slip as u8)
     }
 
-    /// Those of both.
+    /// Union of both sets.
     #[must_use]
     pub fn and(self, other: Slips) -> Slips {
         Slips(self.0 | other.0)
     }
 
-    /// Whether `slip` is among them.
+    /// Whether the set contains `slip`.
     #[must_use]
     pub fn has(self, slip: Slip) -> bool {
         self.0 & 1 << slip as u8 != 0
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Slips::NONE
     }
 
-    /// Each of them.
+    /// Faults of the set.
     pub fn iter(self) -> impl Iterator<Item = Slip> {
         Slips::ALL.into_iter().filter(move |slip| self.has(*slip))
     }

@@ -1,9 +1,9 @@
-//! What one byte does in an unfinished token.
+//! Transitions within an unfinished token, byte by byte.
 
 use super::token::{is_attribute_name, is_attribute_start};
 use crate::lex::marks::{Mark, Seen, Word, is_name};
 
-/// Where the lexer is inside an unfinished token.
+/// Position inside an unfinished token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Text,
@@ -23,7 +23,7 @@ pub(super) enum State {
     Dashes(u8),
     /// `--!` in a comment.
     DashesBang,
-    /// Directly behind `<!--`, or behind one more dash.
+    /// Directly behind `<!--`; `true` after one dash there.
     Opened(bool),
 }
 
@@ -33,22 +33,22 @@ pub(super) enum Step {
     Tag,
     CommentOpen,
     CommentClose,
-    /// The same, as only HTML has it.
+    /// An end of a comment that only HTML knows.
     CommentEnd,
     Mark,
     Reasoning(Mark),
-    /// The byte does not fit: what came before it is text.
+    /// The byte does not fit: the bytes before it are text.
     Text,
 }
 
-/// What is read as a token.
+/// Settings of the syntax.
 #[derive(Clone, Debug)]
 pub(super) struct Syntax {
-    /// A literal that begins with `<<`, or nothing.
+    /// A literal that begins with `<<`, or empty.
     pub(super) mark: &'static str,
     /// Most bytes of a tag.
     pub(super) limit: usize,
-    /// Whether marks of reasoning are told that are no tags.
+    /// Whether reasoning marks that are not tags are tokens.
     pub(super) reasoning: bool,
     pub(super) in_comment: bool,
     /// Whether comments end as in HTML.
@@ -56,7 +56,7 @@ pub(super) struct Syntax {
 }
 
 impl State {
-    /// One byte of an unfinished token that is `len` bytes long.
+    /// Applies one byte to an unfinished token of `len` bytes.
     #[inline]
     pub(super) fn step(&self, byte: u8, len: usize, syntax: &Syntax) -> Step {
         let inside_character = (0x80..0xC0).contains(&byte);
@@ -100,7 +100,7 @@ impl State {
             State::Name => match byte {
                 b'>' => Step::Tag,
                 b'/' => Step::Go(State::SelfSlash),
-                // `-->` ends a comment also right after a name.
+                // `-->` ends a comment even directly behind a name.
                 b'-' if syntax.in_comment => Step::Text,
                 b if is_name(b) => Step::Go(State::Name),
                 _ if space => Step::Go(State::Space),

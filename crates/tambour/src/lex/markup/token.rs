@@ -1,4 +1,4 @@
-//! What the lexers of markup hand out.
+//! Tokens of the markup lexers.
 
 use super::names::is_name_char;
 use super::slip::Slips;
@@ -9,10 +9,10 @@ pub(super) const COMMENT_OPEN: &str = "<!--";
 pub(super) const COMMENT_CLOSE: &str = "-->";
 pub(super) const COMMENT_BANG: &str = "--!>";
 
-/// One token, borrowed from the chunk or from the lexer's own small buffer.
+/// One token, borrowed from the chunk or from the lexer's small buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// A run of text; neighbouring runs belong together.
+    /// A run of text; adjacent runs belong together.
     Text(&'a str),
     /// A complete tag.
     Tag(Tag<'a>),
@@ -20,16 +20,16 @@ pub enum Token<'a> {
     CommentOpen,
     /// `-->` inside a comment.
     CommentClose,
-    /// Another end of a comment of HTML: `--!>`, or `>` and `->` right behind its beginning.
+    /// Another end of an HTML comment: `--!>`, or `>` or `->` directly behind its beginning.
     CommentEnd(&'a str),
-    /// The literal mark the lexer was given.
+    /// The literal mark that the lexer was created with.
     Mark(&'a str),
-    /// A mark of reasoning that is no tag, outside of comments.
+    /// A reasoning mark that is not a tag, outside of comments.
     Reasoning(&'a str, Mark),
 }
 
 impl<'a> Token<'a> {
-    /// The token as it was written.
+    /// Source text of the token.
     #[must_use]
     pub fn raw(&self) -> &'a str {
         match self {
@@ -46,17 +46,17 @@ impl<'a> Token<'a> {
 /// A complete tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// As it was written, from bracket to bracket; without the last if that is missing.
+    /// Source text, from bracket to bracket; a missing last bracket is not added.
     pub raw: &'a str,
-    /// Its name, case as written.
+    /// Name as written.
     pub name: &'a str,
-    /// Opening, closing or both.
+    /// Kind of tag.
     pub kind: TagKind,
-    /// What is wrong with it. Told by a tolerant lexer only.
+    /// Faults in its spelling; set by a tolerant lexer only.
     pub slips: Slips,
 }
 
-/// Opening, closing or both.
+/// Kind of tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind {
     /// `<name ...>`
@@ -70,16 +70,16 @@ pub enum TagKind {
 /// One attribute of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Its name.
+    /// Name of the attribute.
     pub name: &'a str,
-    /// Its value without quotes; `None` for a bare name.
+    /// Value without quotes; `None` for a bare name.
     pub value: Option<&'a str>,
-    /// The quote around the value, if there is one.
+    /// Quote around the value, if any.
     pub quote: Option<char>,
 }
 
 impl<'a> Tag<'a> {
-    /// Reads a tag out of text that is known to be exactly one.
+    /// Parses text that is known to be exactly one tag.
     pub(super) fn of(raw: &'a str) -> Tag<'a> {
         let close = raw.as_bytes()[1] == b'/';
         let start = 1 + usize::from(close);
@@ -94,7 +94,7 @@ impl<'a> Tag<'a> {
         Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
     }
 
-    /// A tag that is not written as it should be, with a name of `len` bytes.
+    /// Parses a tag with faults whose name has `len` bytes.
     pub(super) fn loose(raw: &'a str, close: bool, len: usize) -> Tag<'a> {
         let before = |c: char| matches!(c, '<' | '＜' | '/' | '／' | ' ' | '\t');
         let start = raw.find(|c: char| !before(c)).unwrap_or_default();
@@ -107,7 +107,7 @@ impl<'a> Tag<'a> {
         Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
     }
 
-    /// What stands between the name and the end of the tag, as it was written.
+    /// Source text between the name and the end of the tag.
     #[must_use]
     pub fn rest(&self) -> &'a str {
         let start = self.raw.find(self.name).map_or(0, |at| at + self.name.len());
@@ -120,7 +120,7 @@ impl<'a> Tag<'a> {
         inner.strip_suffix(['/', '／']).unwrap_or(inner)
     }
 
-    /// The attributes in order.
+    /// Attributes in order.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> {
         let mut rest = self.rest();
         std::iter::from_fn(move || {

@@ -1,7 +1,8 @@
-//! The tolerant lexer: reads the text that the strict one leaves once more, for tags of known names that are written wrongly.
+//! Tolerant lexer: reads text tokens of the strict lexer again and finds misspelled tags of known names in
+//! them.
 //!
-//! So each tag of the strict syntax stays one, whatever its name, and no byte is read more than twice. In comments only
-//! those count.
+//! Each tag of the strict syntax stays one, whatever its name, and no byte is read more than twice. In
+//! comments only strict tags count.
 
 use super::head::{Head, Next};
 use super::lexer::Markup;
@@ -10,32 +11,32 @@ use super::token::{Tag, Token};
 use crate::lex::scan;
 use crate::span::{At, Counter, Place};
 
-/// A lexer that also takes for tags, each with its [`Slips`](super::Slips), what can only be meant so: tags of known names with blanks
-/// inside, in other letter case, with full-width brackets and slashes, and without the closing bracket.
+/// Lexer that also accepts tags of known names with blanks inside, in another letter case, with full-width
+/// brackets and slashes, or without the closing bracket; each has its [`Slips`](super::Slips).
 #[derive(Clone, Debug)]
 pub struct Tolerant {
     strict: Markup,
     reader: Reader,
 }
 
-/// Reads the tokens of the strict lexer. Of both only one has an unfinished token at a time.
+/// Reads the tokens of the strict lexer. Only one of the two has an unfinished token at a time.
 #[derive(Clone, Debug)]
 struct Reader {
     names: Names,
     limit: usize,
     comments: bool,
     in_comment: bool,
-    /// The tag under way, and what of it came with earlier text.
+    /// The unfinished tag, and the part of it from earlier text.
     head: Option<Head>,
     carry: String,
-    /// Whether nothing but blanks and tags came on this line, up to the last token.
+    /// Whether only blanks and tags precede on this line, up to the last token.
     leads: bool,
-    /// Start of the unfinished token, or the place after the last token.
+    /// Start of the unfinished token, or the place after the last one.
     place: Counter,
 }
 
 impl Markup {
-    /// Reads on tolerantly where tags of those names are concerned. Marks of reasoning that are no tags are text.
+    /// Continues with tolerance for tags of these names. Reasoning marks that are not tags are text.
     #[must_use]
     pub fn tolerant(mut self, names: Names) -> Tolerant {
         self.leave_reasoning();
@@ -56,7 +57,7 @@ impl Markup {
 }
 
 impl Tolerant {
-    /// Reads `text`; `out` gets each token with the place it starts at.
+    /// Reads `text` and passes each token to `out` with the place it starts at.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let Tolerant { strict, reader } = self;
         strict.push(text, &mut |token, _| reader.token(token, out));
@@ -65,15 +66,15 @@ impl Tolerant {
         }
     }
 
-    /// The short way of most text, instead of [`Tolerant::push`]: whether `text` goes on with text and no other token begins
-    /// in it.
+    /// Fast path of most text, before [`Tolerant::push`]: whether `text` continues text and contains the
+    /// start of no other token.
     #[inline]
     pub fn passes(&self, text: &str) -> bool {
-        // A `<` that the strict lexer takes for less than may begin a tag with blanks inside.
+        // A `<` that the strict lexer skips as a less-than sign may begin a tag with blanks inside.
         self.reader.head.is_none() && self.strict.passes(text) && find(text).is_none()
     }
 
-    /// Text that passes has been read.
+    /// Skips text for which [`Tolerant::passes`] holds.
     #[inline]
     pub fn pass(&mut self, text: &str) {
         self.strict.pass(text);
@@ -81,7 +82,7 @@ impl Tolerant {
         self.reader.place.add(text);
     }
 
-    /// Ends the input. An unfinished token is text; `out` gets it as the last token.
+    /// Ends the input. An unfinished token is emitted as text.
     pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let Tolerant { strict, reader } = self;
         strict.finish(&mut |token, _| reader.token(token, out));
@@ -89,20 +90,21 @@ impl Tolerant {
         reader.in_comment = false;
     }
 
-    /// The unfinished token.
+    /// Text of the unfinished token.
     #[must_use]
     pub fn carry(&self) -> &str {
         if self.reader.carry.is_empty() { self.strict.carry() } else { &self.reader.carry }
     }
 
-    /// The unfinished token if it is the beginning of a tag of a known name: at the end of a reply it is no text (F-204).
+    /// The unfinished token if it is the beginning of a tag of a known name; at the end of a reply that is no
+    /// text (F-204).
     #[must_use]
     pub fn half(&self) -> Option<&str> {
         let half = self.carry();
         (!self.reader.in_comment && self.reader.names.begin(half)).then_some(half)
     }
 
-    /// Forgets the unfinished token and returns its start.
+    /// Discards the unfinished token and returns its start.
     pub fn drop_carry(&mut self) -> Place {
         let start = self.reader.place.settle();
         self.reader.place.add(self.strict.carry());
@@ -112,7 +114,7 @@ impl Tolerant {
         start
     }
 
-    /// The place after the last token.
+    /// Place after the last token.
     #[must_use]
     pub fn place(&self) -> Place {
         self.reader.place.get()
@@ -136,7 +138,7 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
-        // What has not gone out, and in it the tag under way; one that is carried starts before it.
+        // `from`: start of the text not emitted yet; `begin`: start of the current tag, if it is not carried.
         let (mut from, mut begin, mut at) = (0, 0, 0);
         loop {
             let Some(head) = &mut self.head else {
@@ -168,7 +170,7 @@ impl Reader {
         }
     }
 
-    /// Something follows that begins with `<`.
+    /// Ends a tag before a token that begins with `<`.
     fn stop(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         match self.head.as_mut().map(|head| head.step('<', &self.names)) {
             Some(Next::Missing) => self.tag("", out),
@@ -176,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// The tag under way is none. What of it came with earlier text goes out.
+    /// Treats the current tag as text, and emits the part of it from earlier text.
     fn fail(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         self.head = None;
         if !self.carry.is_empty() {
@@ -187,7 +189,7 @@ impl Reader {
         }
     }
 
-    /// The tag under way ends with `tail`.
+    /// Emits the current tag, which ends with `tail`.
     fn tag(&mut self, tail: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
         let Some(head) = self.head.take() else { return };
         let mut whole = std::mem::take(&mut self.carry);
@@ -218,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Whether only blanks stand on the last line of `text`; `before` it does, if that line has begun there.
+/// Whether the last line of `text` has only blanks; `before` is the answer for the line it continues.
 fn leads(before: bool, text: &str) -> bool {
     match text.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t')) {
         Some(last) => matches!(last, b'\n' | b'\r'),
@@ -226,7 +228,7 @@ fn leads(before: bool, text: &str) -> bool {
     }
 }
 
-/// Where a bracket stands.
+/// Offset of the next opening bracket.
 fn find(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -235,7 +237,7 @@ fn find(text: &str) -> Option<usize> {
         if bytes[at] == b'<' || text[at..].starts_with('＜') {
             return Some(at);
         }
-        // Many signs of Chinese text begin with the same byte.
+        // Many Chinese characters begin with the same byte.
         at += "＜".len();
     }
 }

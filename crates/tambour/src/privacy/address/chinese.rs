@@ -1,14 +1,14 @@
-//! Chinese addresses: `北京市朝阳区建国路88号`, `阳光小区3栋501室`.
+//! Chinese addresses, such as `北京市朝阳区建国路88号` and `阳光小区3栋501室`.
 
 use std::ops::Range;
 
 use super::super::text::{Text, alnum, digit};
 use super::han;
 
-/// Most characters that are looked at before a road or after a number.
+/// Most characters examined before a road or behind a number.
 const REACH: usize = 24;
 
-/// Divisions of the country: a name that holds one is the start of an address.
+/// Whether a character names an administrative division; a name with one starts an address.
 fn division(c: char) -> bool {
     matches!(c, '省' | '市' | '区' | '县' | '镇' | '乡' | '州')
 }
@@ -31,7 +31,7 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Index at which the name of the road begins whose last character is at `at`.
+/// Index of the start of a road name whose last character is at `at`.
 fn road(text: &Text<'_>, at: usize) -> Option<usize> {
     let last = text.at(at)?;
     let before = text.before(at);
@@ -45,9 +45,9 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
             '电' | '线' | '铁' | '思' | '回' | '走' | '套' | '网' | '问' | '之' | '道' | '带' | '退' | '让',
             '路',
         ) => false,
-        // A motorway has a number and no houses; a road may be called one where a place is named.
+        // A motorway has a number but no houses; with a place before it, it may be the name of a road.
         ('公', '路') => divided(),
-        // `坐一路`: the line of a bus.
+        // `坐一路` means a bus line.
         (c, '路') if one => !numeral(c),
         (_, '路') => true,
         ('逛' | '上' | '扫' | '临' | '沿', '街') => false,
@@ -65,7 +65,7 @@ fn road(text: &Text<'_>, at: usize) -> Option<usize> {
     is_road.then(|| name(text, at))
 }
 
-/// Index at which the name that ends at `at` probably begins: up to five characters, none of which leads to a place.
+/// Probable start of the name that ends at `at`: up to five characters, none of which introduces a place.
 fn name(text: &Text<'_>, at: usize) -> usize {
     const LONGEST: usize = 5;
     let from = run(text, at).max(at.saturating_sub(LONGEST));
@@ -75,7 +75,7 @@ fn name(text: &Text<'_>, at: usize) -> usize {
     from + text.chars()[from..at].iter().rposition(leads).map_or(0, |last| last + 1)
 }
 
-/// Index at which the unbroken Chinese text begins that `at` ends, or the reach of this search.
+/// Start of the unbroken Chinese text that ends at `at`, within reach.
 fn run(text: &Text<'_>, at: usize) -> usize {
     let mut start = at;
     while at - start < REACH && han(text.before(start)) {
@@ -84,14 +84,14 @@ fn run(text: &Text<'_>, at: usize) -> usize {
     start
 }
 
-/// Index of the first division named in the text before `at`.
+/// Index of the first division named before `at`.
 fn divisions(text: &Text<'_>, at: usize) -> Option<usize> {
     let from = run(text, at);
-    // Two characters of a name stand before it.
+    // At least two characters of its name precede it.
     (from..at).find(|&index| division(text.chars()[index]) && index >= from + 2)
 }
 
-/// Index at which the address begins whose road or estate has the name at `name`.
+/// Start of the address whose road or estate name starts at `name`.
 fn start(text: &Text<'_>, name: usize) -> usize {
     divisions(text, name).map_or(name, |first| (first - 2).min(name))
 }
@@ -116,7 +116,7 @@ fn numeral(c: char) -> bool {
     )
 }
 
-/// Index after the number at `at`: digits, `88-2`, a letter, or Chinese numerals.
+/// Index behind the number at `at`: digits, `88-2`, a letter, or Chinese numerals.
 fn count(text: &Text<'_>, at: usize) -> Option<usize> {
     const LONGEST: usize = 8;
     let chars = &text.chars()[at.min(text.chars().len())..];
@@ -144,13 +144,13 @@ fn blanks(text: &Text<'_>, mut at: usize) -> usize {
     at
 }
 
-/// Index after the house number that follows a road at `at`, perhaps with a section: `二段`, `东`.
+/// Index behind the house number that follows a road at `at`, with an optional section: `二段`, `东`.
 fn house(text: &Text<'_>, at: usize) -> Option<usize> {
     let number = |at: usize| {
         let end = blanks(text, count(text, blanks(text, at))?);
         let sign = text.at(end)?;
         let after = text.at(end + 1);
-        // `2号线`, `5号公路`, `1号机`: something else has the number.
+        // `2号线`, `5号公路`, `1号机`: the number belongs to something else.
         let other = sign == '号'
             && matches!(after, Some('线' | '公' | '码' | '桥' | '航' | '机' | '车' | '选' | '球'));
         (matches!(sign, '号' | '號' | '弄' | '栋' | '幢') && !other).then_some(end + 1)
@@ -161,7 +161,7 @@ fn house(text: &Text<'_>, at: usize) -> Option<usize> {
     number(at).or_else(|| number(section))
 }
 
-/// Index at which the name of a housing estate begins that ends before `at`.
+/// Start of the name of a housing estate that ends before `at`.
 fn estate(text: &Text<'_>, at: usize) -> Option<usize> {
     if !digit(text.at(at)) || alnum(text.before(at)) {
         return None;
@@ -173,7 +173,7 @@ fn estate(text: &Text<'_>, at: usize) -> Option<usize> {
     han(text.before(end)).then(|| name(text, end))
 }
 
-/// Index after the building at `at`: `3栋`, `5号楼` of an estate, or any building with a unit or a room.
+/// Index behind the building at `at`: `3栋`, `5号楼` of an estate, or any building with a unit or a room.
 fn building(text: &Text<'_>, at: usize) -> Option<usize> {
     const ESTATES: &[&str] =
         &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
@@ -182,13 +182,13 @@ fn building(text: &Text<'_>, at: usize) -> Option<usize> {
     let before: String = text.chars()[from..at].iter().collect();
     let named = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
     let room = part(text, end, &["单元", "室", "户", "房", "号"]);
-    // `3室2厅` is the plan of a flat.
+    // `3室2厅` is the floor plan of a flat.
     let plan =
         room.is_some_and(|room| text.before(room) == Some('室') && part(text, room, &["厅"]).is_some());
     (named || (room.is_some() && !plan)).then_some(end)
 }
 
-/// Index after a number and one of `signs` at `at`.
+/// Index behind a number and one of `signs` at `at`.
 fn part(text: &Text<'_>, at: usize, signs: &[&str]) -> Option<usize> {
     let end = blanks(text, count(text, blanks(text, at))?);
     let rest = text.chars().get(end..)?;
@@ -198,7 +198,7 @@ fn part(text: &Text<'_>, at: usize, signs: &[&str]) -> Option<usize> {
     Some(end + sign.chars().count())
 }
 
-/// Index after the parts of an address that follow a house at `at`: `3栋2单元501室`.
+/// Index behind the parts of an address that follow a house at `at`: `3栋2单元501室`.
 fn rooms(text: &Text<'_>, mut at: usize) -> usize {
     const PARTS: &[&str] = &["号楼", "单元", "栋", "幢", "座", "楼", "层", "室", "户", "房", "弄", "号"];
     for _ in 0..6 {

@@ -1,21 +1,21 @@
-//! English addresses: `221 Baker Street`.
+//! English addresses, such as `221 Baker Street`.
 //!
-//! Queries are often written in small letters, and then `5 road bikes` looks like an address. The lists below tell
-//! the two apart: words that only follow a count, and words that make a street an adjective.
+//! Queries are often written in lower case, and then `5 road bikes` looks like an address. The lists below
+//! distinguish them: words that only follow a count, and words that make a street name an adjective.
 
 use std::ops::Range;
 
 use super::super::text::{Text, digit};
 use super::han;
 
-/// A word of a Latin text.
+/// A word in Latin script.
 struct Word {
     start: usize,
     end: usize,
-    /// In lower case.
+    /// Text in lower case.
     text: String,
     capital: bool,
-    /// Whether only blanks (and the dot of an abbreviation) stand between it and the word before it.
+    /// Whether only blanks (and the dot of an abbreviation) separate it from the word before it.
     joined: bool,
 }
 
@@ -44,16 +44,16 @@ fn words(text: &Text<'_>) -> Vec<Word> {
     words
 }
 
-/// What a street may be called in any spelling, and what only a name in capitals is.
+/// Kinds of streets in any spelling, and kinds that only count in capitalized names.
 const STREETS: &str = "street st road rd avenue ave boulevard blvd lane ln";
 const NAMED_STREETS: &str = "drive dr court ct place pl square sq terrace way close crescent parkway pkwy circle row mews \
     gardens highway hwy walk alley trail";
 
-/// Words before a number that make it something else than a house.
+/// Words before a number that make it something other than a house number.
 const NUMBERED: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
     lesson stage game best";
 
-/// Words that are no name of a street: after them the number counts something.
+/// Words that are no street name: the number before them counts something.
 const COUNTED: &str = "best top good great easy simple hard new old big small long short famous popular cheap free \
     minute minutes min mins hour hours day days week weeks month months year years mile miles km m \
     meter meters metre metres foot feet ft kg lb lbs gb tb set sets rep reps ways way lane lanes \
@@ -62,7 +62,7 @@ const COUNTED: &str = "best top good great easy simple hard new old big small lo
     rules is are was at by bike bicycle level point points star speed piece flash mph kmh inch \
     inches bedroom room workout workouts exercises major must unique";
 
-/// Words after a street that make it an adjective: `road bikes`.
+/// Words behind a street that make it an adjective: `road bikes`.
 const THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts food foods race races racing runner \
     runners running run runs cycling cyclist cyclists fighter art style styles wear photography \
     photographer photographers test tests map maps sign signs rage safety legal market markets \
@@ -72,7 +72,7 @@ const THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts fo
     width markings rules bets crash tips strategy traders banks basketball soccer football skating \
     skateboarding magic games game ideas departure";
 
-/// Finds houses of streets, and post boxes.
+/// Finds street addresses and post boxes.
 pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const NAME: usize = 4;
     let words = words(text);
@@ -91,7 +91,7 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
         if first.joined && at >= 2 && among(NUMBERED, words[at - 2].text.as_str()) {
             continue;
         }
-        // `at` is the first word of the name; the kind of street is the second or a later one.
+        // `at` is the first word of the name; the kind of street is the second or a later word.
         for index in at..words.len().min(at + NAME + 1) {
             let word = &words[index];
             if !word.joined {
@@ -102,7 +102,7 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
             let capitals =
                 word.capital && name.iter().all(|word| word.capital || digit(word.text.chars().next()));
             let street = among(STREETS, kind) || (capitals && among(NAMED_STREETS, kind));
-            // `Dr` is the start of a longer word when another letter follows that is not Chinese.
+            // `Dr` begins a longer word if another letter follows that is not Chinese.
             let cut = text.at(word.end).is_some_and(|c| c.is_alphabetic() && !han(Some(c)));
             if street && !cut && !name.is_empty() {
                 let thing = words.get(index + 1).filter(|next| next.joined);
@@ -118,12 +118,12 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Whether `word` is one of `list`.
+/// Whether `word` is in `list`.
 fn among(list: &str, word: &str) -> bool {
     list.split(' ').any(|other| other == word)
 }
 
-/// Whether the number at `start` is a price or a part of a time, a date or a decimal number.
+/// Whether the number at `start` is a price or part of a time, a date or a decimal number.
 fn part_of_number(text: &Text<'_>, start: usize) -> bool {
     match text.before(start) {
         Some('$' | '£' | '€' | '#' | '_') => true,
@@ -132,7 +132,7 @@ fn part_of_number(text: &Text<'_>, start: usize) -> bool {
     }
 }
 
-/// `221`, `221b`.
+/// Whether a word is a house number: `221`, `221b`.
 fn house_number(word: &str) -> bool {
     let digits = word.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(word);
     (1..=5).contains(&digits.len())
@@ -140,13 +140,13 @@ fn house_number(word: &str) -> bool {
         && !digits.starts_with('0')
 }
 
-/// A word of letters, or a number such as `5th`.
+/// Whether a word consists of letters, or is an ordinal such as `5th`.
 fn name_word(word: &str) -> bool {
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
     letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")
 }
 
-/// Number of words after the first in `PO Box 12`, `P.O. Box 12`.
+/// Number of words behind the first in `PO Box 12`, `P.O. Box 12`.
 fn post_box(words: &[Word]) -> Option<usize> {
     let texts: Vec<&str> = words.iter().take(4).map(|word| word.text.as_str()).collect();
     let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Street addresses in the usual Chinese and English forms. The name of a place alone is none.
+//! Detector of street addresses in common Chinese and English forms. A place name alone is none.
 
 mod chinese;
 mod english;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::Detector;
 use super::text::Text;
 
-/// A road, or a housing estate, with a number.
+/// Detects a road or a housing estate with a number.
 pub(super) struct Address;
 
 impl Detector for Address {

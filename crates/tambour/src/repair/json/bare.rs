@@ -1,4 +1,4 @@
-//! Strings without quotes: how far they go.
+//! Unquoted strings: the rules for their end.
 
 use crate::lex::json::{self, BARE, Quote};
 use crate::lex::utf8;
@@ -8,17 +8,17 @@ use super::peek::{Key, More, Peek, WINDOW};
 use super::reader::Reader;
 use super::state::{Cursor, Flow, Frame};
 
-/// What a place is at which a string without quotes may end.
+/// Classification of a place at which an unquoted string may end.
 enum BareEnd {
     Inside,
-    /// It ends here.
+    /// The string ends here.
     Ends,
-    /// It ends with a quote, so many bytes, that has lost its partner.
+    /// The string ends at an unpaired quote of this many bytes.
     Quote(usize),
 }
 
 impl Reader {
-    /// Reads on in a string without quotes.
+    /// Continues reading an unquoted string.
     pub(super) fn bare_text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let from = c.at;
@@ -44,13 +44,13 @@ impl Reader {
             b']' => *squares = squares.saturating_sub(1),
             _ => {}
         }
-        // Handed out at once, so that it is not counted again.
+        // Emitted at once, so that it is not counted again.
         c.at = at + utf8::width(byte);
         sink.event(JsonEvent::StringDelta(&c.text[from..c.at]));
         Flow::Go
     }
 
-    /// Hands out the text up to the white space before `at`, and waits.
+    /// Emits the text up to the white space before `at` and waits for more.
     fn wait_bare<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -80,7 +80,7 @@ impl Reader {
         sink: &mut S,
     ) -> Flow {
         let text = &c.text[from..at];
-        // At most a window of the white space before the end can still be left out.
+        // White space before this window has been emitted already.
         let blank = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
         let mut end = text.as_bytes().iter().rposition(blank).map_or(from, |last| from + last + 1);
         if at - end > WINDOW {

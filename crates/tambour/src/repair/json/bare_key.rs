@@ -1,4 +1,4 @@
-//! Keys without quotes, and words in an object that are none.
+//! Unquoted keys, and stray words in an object.
 
 use crate::lex::json::{self, Quote};
 use crate::lex::utf8;
@@ -12,7 +12,7 @@ use super::structure::Slot;
 use super::word::ellipsis;
 
 impl Reader {
-    /// Reads a key without quotes, or skips words that are none.
+    /// Reads an unquoted key, or skips stray words.
     pub(super) fn bare_key<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -20,7 +20,7 @@ impl Reader {
     ) -> Result<(), More> {
         let (bytes, at) = (c.bytes(), c.at);
         if let Some(length) = ellipsis(&bytes[at..]) {
-            // A second look, for an ellipsis may still grow.
+            // An ellipsis may still grow.
             let p = Peek::new(bytes, at + length, c.last);
             if p.byte(at + length)? != Some(b'.') {
                 self.skip_ellipsis(c, length, sink);
@@ -37,7 +37,7 @@ impl Reader {
         }
         self.work += WINDOW as u64;
         let p = Peek::new(bytes, at, c.last);
-        // The words up to what ends a key.
+        // Scans the words up to the end of a key.
         let mut end = at;
         let (stop, colon) = loop {
             let Some(byte) = p.byte(end)? else { break (end, false) };
@@ -59,7 +59,7 @@ impl Reader {
         let trimmed = at + c.text[at..stop].trim_end().len();
         let quote = p.quote(stop)?;
         if let Some((_, length)) = quote.filter(|_| trimmed == stop && stop > at) {
-            // `a":1`: the first quote of the key is missing.
+            // `a":1`: the opening quote of the key is missing.
             let (next, _) = p.space(stop + length)?;
             if p.mark(next)? == Some(b':') {
                 self.key_without_quotes(c, (at, stop), sink);
@@ -82,7 +82,7 @@ impl Reader {
             c.at = trimmed;
             return Ok(());
         }
-        // `{"a" 1 2}` and the like: at least one character goes, so that this comes to an end.
+        // Skips stray text such as `1 2` in `{"a" 1 2}`; at least one character, to guarantee progress.
         let stop = stop.max(at + utf8::width(bytes[at])).min(bytes.len());
         let end = self.base.offset + stop;
         self.settle(c.text);
@@ -110,7 +110,7 @@ impl Reader {
     }
 }
 
-/// Whether no white space stands before `at`, as in `it's`.
+/// Whether no white space precedes `at`, as in `it's`.
 fn tight(bytes: &[u8], start: usize, at: usize) -> bool {
     at > start && !json::is_space(bytes[at - 1])
 }

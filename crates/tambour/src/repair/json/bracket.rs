@@ -1,4 +1,4 @@
-//! Brackets: what opens, what closes, and what is missing between the two.
+//! Brackets: opening and closing ones, and repairs of missing or wrong ones.
 
 use crate::repair::rules;
 
@@ -8,7 +8,7 @@ use super::reader::Reader;
 use super::state::{Cursor, Expect, Frame, Lexeme, Spot};
 
 impl Reader {
-    /// Opens a bracket, unless that would be too deep.
+    /// Opens a bracket, unless that exceeds the depth limit.
     pub(super) fn open_bracket<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -33,7 +33,7 @@ impl Reader {
         true
     }
 
-    /// `{`, `[` or `(` between tokens.
+    /// Reads `{`, `[` or `(` between tokens.
     pub(super) fn opening<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -92,7 +92,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether an object at this place would rather be a value of its own than part of the one under way.
+    /// Whether an object at this place is more likely a value of its own than part of the current one.
     fn misfits(&self) -> bool {
         let fits = match self.stack.last() {
             Some(Frame::Object) => self.expect == Expect::Value,
@@ -105,7 +105,7 @@ impl Reader {
         doubtful && !holds
     }
 
-    /// Whether one of the keys that are looked for stands at `at`, with a colon.
+    /// Whether one of the sought keys is at `at`, with a colon.
     pub(super) fn sought(&mut self, c: &Cursor<'_>, at: usize) -> Result<bool, More> {
         if self.keys.is_empty() {
             return Ok(false);
@@ -121,7 +121,7 @@ impl Reader {
         Ok(p.key(at, 1)? == Key::Yes)
     }
 
-    /// `}`, `]` or `)` between tokens.
+    /// Reads `}`, `]` or `)` between tokens.
     pub(super) fn closing<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -144,7 +144,7 @@ impl Reader {
                 return Ok(());
             }
             self.work += WINDOW as u64;
-            // A wrong bracket: it ends what it fits, or stands for the right one, or is one too many.
+            // A wrong bracket closes the bracket it matches, replaces the right one, or is surplus.
             let p = Peek::new(c.bytes(), at + length, c.last);
             let (next, _) = p.space(at + length)?;
             let goes_on = p.mark(next)?;
@@ -155,7 +155,7 @@ impl Reader {
                 None => {
                     mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}')))
                 }
-                // `{"a": [1}, "b": 2}`: a key follows, so the object did not end.
+                // `{"a": [1}, "b": 2}`: a key follows, so the object has not ended.
                 Some(_) => {
                     mark == b'}' && key && parent == Some(Frame::Object)
                         || mark == b']' && goes_on == Some(b',') && key && parent == Some(Frame::Object)
@@ -182,7 +182,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Mends what is unfinished before a closing bracket.
+    /// Repairs an unfinished item before a closing bracket.
     fn before_closing<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
         match self.expect {
             Expect::Item => {
@@ -223,7 +223,7 @@ impl Reader {
         self.pop(c, at, sink);
     }
 
-    /// Closes everything at the place read, where the value is cut off.
+    /// Closes all open brackets at the current place, where the value is truncated.
     pub(super) fn close_all<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, why: &str, sink: &mut S) {
         let at = c.at;
         if self.stack.is_empty() {

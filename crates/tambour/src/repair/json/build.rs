@@ -1,4 +1,4 @@
-//! Values from events.
+//! Builder of values from reader events.
 
 use serde_json::{Map, Value};
 
@@ -11,30 +11,30 @@ use super::event::{End, JsonEvent, JsonSink, Start};
 use super::keys::{self, Buffers, Duplicate, Keys};
 use super::members::Members;
 
-/// A value that was read, and how.
+/// A value with information about how it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Built<V = Value> {
     /// The value.
     pub value: V,
-    /// Where it starts.
+    /// Start of the value.
     pub start: Start,
-    /// How it ended.
+    /// End of the value.
     pub end: End,
-    /// Keys that stand twice in one object; the last one's value is kept (P-030).
+    /// Duplicate keys; the value of the last one is kept (P-030).
     pub duplicates: Vec<Duplicate>,
-    /// Values in it that may not be the ones that were meant, of a builder that is told the reports ([`Builder::note`]).
+    /// Values in it that are in doubt, if reports are passed to the builder ([`Builder::note`]).
     pub doubts: Doubts,
-    /// Where its members stand, of a builder that keeps their places.
+    /// Places of its members, if the builder records them.
     pub members: Members,
 }
 
-/// Builds the value of the events it sees.
+/// Builds values from events.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     open: Vec<Open>,
     /// Finished items of all open objects and arrays.
     items: Vec<Value>,
-    /// Keys of all open objects, the one whose value has not come included.
+    /// Keys of all open objects, including those still without a value.
     keys: Vec<(String, Place)>,
     buffers: Buffers,
     root: Option<Value>,
@@ -43,11 +43,11 @@ pub struct Builder {
     duplicates: Vec<Duplicate>,
     doubts: Doubts,
     members: Option<Members>,
-    /// Bytes and items that one value may have, and what is left of them for the one under way.
+    /// Limits of bytes and items of one value, and what the current one has left of them.
     most: Option<(usize, usize)>,
     left: (usize, usize),
     over: bool,
-    /// The value under way is not asked for, only its keys.
+    /// Only the keys of the current value are wanted.
     unasked: bool,
 }
 
@@ -55,72 +55,72 @@ pub struct Builder {
 #[derive(Clone, Debug)]
 struct Open {
     object: bool,
-    /// Where its items and keys start.
+    /// First indexes of its items and keys.
     items: usize,
     keys: usize,
-    /// Its keys, once it has many.
+    /// Index of its keys, once there are many.
     index: Option<Box<Keys>>,
 }
 
-/// Bytes of a string up to which it is copied into a buffer of its length.
+/// Longest string that is copied to a buffer of exact size.
 const SHORT: usize = 4 << 10;
 
 impl Builder {
-    /// A builder that saw nothing yet.
+    /// Creates an empty builder.
     #[must_use]
     pub fn new() -> Builder {
         Builder::default()
     }
 
-    /// A builder of values with at most so many bytes of text and so many items (keys count too). Larger ones are
-    /// thrown away: at their end [`Builder::over`] says so.
+    /// Creates a builder of values with at most `bytes` of text and `items` values and keys. Larger values
+    /// are discarded; [`Builder::over`] reports it at their end.
     #[must_use]
     pub fn limited(bytes: usize, items: usize) -> Builder {
         Builder { most: Some((bytes, items)), ..Builder::default() }
     }
 
-    /// Keeps where members stand that have so many keys above them, their own included.
+    /// Records the places of members that are at most `depth` keys deep, their own key included.
     #[must_use]
     pub(crate) fn placing(mut self, depth: usize) -> Builder {
         self.members = Some(Members::to(depth));
         self
     }
 
-    /// From here on the value under way is not asked for: [`Builder::see`] gives `null` for it. Its size, its members and
-    /// the keys that stand twice are followed all the same.
+    /// Discards the current value: [`Builder::see`] returns `null` for it. Its size, members and duplicate
+    /// keys are still tracked.
     pub(crate) fn forget_value(&mut self) {
         self.unasked = true;
         self.items.clear();
         self.open.iter_mut().for_each(|open| open.items = 0);
     }
 
-    /// Takes members back that [`Builder::see`] gave, for the next value: what they were kept in is used again.
+    /// Returns members of an earlier value, so that their buffers are reused.
     pub(crate) fn reuse(&mut self, members: Members) {
         if let Some(empty) = &mut self.members {
             empty.reuse(members);
         }
     }
 
-    /// Whether the last value was larger than the limits.
+    /// Whether the last value exceeded the limits.
     #[must_use]
     pub fn over(&self) -> bool {
         self.over
     }
 
-    /// Bytes and items of the last value, or of the one under way so far, as a limited builder counts them.
+    /// Bytes and items of the current or last value, as counted by a limited builder.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let (bytes, items) = self.most.unwrap_or_default();
         (bytes - self.left.0.min(bytes), items - self.left.1.min(items))
     }
 
-    /// Bytes of text that the value under way may still have.
+    /// Bytes of text that the current value may still have.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.most.is_some() { self.left.0 } else { usize::MAX }
     }
 
-    /// Counts what an event adds. Whether there is still room.
+    /// Counts an event against the limits; returns whether it fits.
     fn has_room(&mut self, event: &JsonEvent<'_>) -> bool {
         if let JsonEvent::ValueStart(_) = event {
             self.over = false;
@@ -147,11 +147,11 @@ impl Builder {
         !self.over
     }
 
-    /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the value.
+    /// Reads the next event; returns the value at [`JsonEvent::ValueEnd`].
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built> {
         match *event {
-            // Its place is asked for more than once.
+            // The place is needed more than once, so it is computed here.
             JsonEvent::Key { text, place, depth } => {
                 self.read(&JsonEvent::Key { text, place: place.counted(), depth })
             }
@@ -191,7 +191,8 @@ impl Builder {
                 self.put(Value::Null);
             }
             JsonEvent::StringEnd => {
-                // A short string gets a buffer of its length, a long one the buffer it was collected in.
+                // Short strings get a buffer of their length, a long one keeps the buffer it was collected
+                // in.
                 let short = self.text.len() <= SHORT;
                 let text = if short { self.text.as_str().to_owned() } else { std::mem::take(&mut self.text) };
                 self.put(Value::String(text));
@@ -214,7 +215,7 @@ impl Builder {
         None
     }
 
-    /// Takes a report on the value under way, for [`Built::doubts`].
+    /// Records a report on the current value, for [`Built::doubts`].
     pub fn note(&mut self, report: &Report) {
         if self.start.is_some() && report.doubt.is_some() {
             let mut doubts = std::mem::take(&mut self.doubts);
@@ -223,7 +224,7 @@ impl Builder {
         }
     }
 
-    /// The path to the innermost value that is open, or to the item in it that is due.
+    /// Path to the innermost open value, or to its next item.
     fn path(&self, item: bool) -> Vec<PathStep> {
         let mut path = Vec::new();
         for (at, open) in self.open.iter().enumerate().take(STEPS) {
@@ -242,8 +243,8 @@ impl Builder {
         path
     }
 
-    /// Where the members of the last value stand, also of one that was too large. It ended at this offset; 0 if that is
-    /// told later.
+    /// Places of the members of the last value, even if it was too large. `end` is the offset of its end; 0
+    /// if that is reported later.
     pub(crate) fn members(&mut self, end: usize) -> Members {
         let mut members = self.members.as_mut().map(Members::take).unwrap_or_default();
         if end > 0 {
@@ -301,7 +302,7 @@ impl Builder {
     }
 }
 
-/// Keeps every value, every report and the text around; the simplest sink.
+/// Simplest sink: stores all values, reports and surrounding text.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     builder: Builder,
@@ -309,7 +310,7 @@ pub struct Values {
     pub values: Vec<Built>,
     /// Repairs and duplicate keys.
     pub reports: Vec<Report>,
-    /// The text outside of values, joined.
+    /// Text outside of values, joined.
     pub text: String,
 }
 

@@ -1,6 +1,6 @@
-//! The values of a text, and which of them is meant.
+//! Candidate values of a text, and the choice among them.
 //!
-//! Of all that is read only the best one is kept, and the list of all as long as they may be one array.
+//! Only the best value read so far is kept, and the list of all as long as they may form one array.
 
 use super::build::Built;
 use super::doubt::Doubts;
@@ -15,7 +15,7 @@ use crate::repair::rules;
 use crate::span::{Place, Span};
 use crate::texts::counted;
 
-/// What stands between two values.
+/// Text between two values, in ascending order of separation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -29,38 +29,38 @@ enum Gap {
     Prose,
 }
 
-/// What counts in the choice: it stands in a fence for JSON and is strong, it is strong, its end is not ours. A strong one
-/// holds a quoted string or key, or values that hold some.
+/// Ranking criteria: strong and in a JSON fence, strong, not auto-closed. A strong value contains a quoted
+/// string or key, or is a list with non-empty items.
 type Rank = (bool, bool, bool);
 
-/// Sees all values of a text.
+/// Collects the values of a text and chooses among them.
 pub(super) struct Candidates<M: Make> {
     maker: M,
     limits: Limits,
-    /// What the value under way is.
+    /// Shape of the current value.
     shape: Shape,
-    /// Reports since the last value, and the most of all.
+    /// Reports since the last value, and number of reports so far.
     reports: Vec<Report>,
     reported: usize,
-    /// Values so far, those in thinking too.
+    /// Number of values so far, those in thinking included.
     pub(super) count: usize,
-    /// Text since the last value, and the gap before the one under way.
+    /// Text since the last value, and the gap before the current one.
     text: String,
     before: Gap,
-    /// Whether thinking has begun and not ended.
+    /// Whether thinking is open.
     pub(super) thinking: bool,
-    /// The values since the last thinking ended, and those before.
+    /// Values since the last thinking ended, and values before.
     now: Block<M>,
     thought: Block<M>,
 }
 
-/// What is known of the value under way.
+/// Shape of the current value.
 struct Shape {
     start: Start,
     depth: usize,
     array: bool,
     brackets: bool,
-    /// Something stands in it; in an array, something stands in an item.
+    /// Whether it has content, and whether an item of it has.
     filled: bool,
     nested: bool,
 }
@@ -72,12 +72,12 @@ impl Default for Shape {
     }
 }
 
-/// The best of some values, and all of them.
+/// Group of values: the best one, and the list of all.
 struct Block<M: Make> {
     best: Option<Best<M>>,
-    /// Values of it.
+    /// Number of values.
     count: usize,
-    /// The gap before the first, the greatest one between two, and whether all those are commas.
+    /// Gap before the first value, widest gap between two, and whether all gaps are commas.
     first: Gap,
     between: Gap,
     commas: bool,
@@ -91,9 +91,9 @@ impl<M: Make> Default for Block<M> {
     }
 }
 
-/// The best value so far.
+/// A candidate with its rank.
 struct Best<M: Make> {
-    /// `None` if it is larger than the limits.
+    /// The value; `None` if it exceeds the limits.
     made: Option<M::Made>,
     rank: Rank,
     reports: Vec<Report>,
@@ -102,17 +102,17 @@ struct Best<M: Make> {
     repaired: bool,
     place: Place,
     end: usize,
-    /// Its number in the text, and the gap before it.
+    /// Index in the text, and the gap before it.
     index: usize,
     gap: Gap,
 }
 
-/// All values, from the second one on.
+/// All values of a group, filled from the second one on.
 struct List<M: Make> {
     made: M::List,
     reports: Vec<Report>,
     doubts: Doubts,
-    /// Values so far.
+    /// Number of values.
     count: usize,
     span: Span,
     start: Place,
@@ -155,7 +155,7 @@ impl<M: Make> Candidates<M> {
         }
     }
 
-    /// A value has ended.
+    /// Ranks a value that has ended and adds it.
     fn value(&mut self, built: Option<Built<M::Made>>, end: End) {
         let mut reports = std::mem::take(&mut self.reports);
         let (made, duplicates, doubts) = match built {
@@ -193,7 +193,7 @@ impl<M: Make> Candidates<M> {
         Report::new(&rules::LIMIT_EXCEEDED, place, end, message)
     }
 
-    /// What the text holds.
+    /// Chooses the result.
     pub(super) fn choose(mut self, text: &str) -> Found<M::Made> {
         let after = gap(&self.text);
         let used = if self.now.count > 0 { &mut self.now } else { &mut self.thought };
@@ -209,7 +209,7 @@ impl<M: Make> Candidates<M> {
         Found { value: made, candidates: self.count, reports, closed_by_us, repaired, span, doubts }
     }
 
-    /// Values that stand one after the other, as an array.
+    /// Turns consecutive values into an array.
     fn several(&self, text: &str, list: List<M>, first: Gap, after: Gap) -> Found<M::Made> {
         let List { made, mut reports, doubts, span, start, closed_by_us, over, .. } = list;
         text_before(first, span.start, &mut reports);
@@ -223,7 +223,7 @@ impl<M: Make> Candidates<M> {
 }
 
 impl Shape {
-    /// Follows the value.
+    /// Tracks the value.
     fn see(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.depth -= 1,
@@ -250,7 +250,7 @@ impl Shape {
 }
 
 impl<M: Make> Block<M> {
-    /// Takes the next value, of so many bytes and items of the `most` that all may have.
+    /// Adds the next value, of this size; `most` limits all values together.
     fn add(&mut self, value: Best<M>, (bytes, items): (usize, usize), most: (usize, usize)) {
         self.count += 1;
         if self.count == 1 {
@@ -277,7 +277,7 @@ impl<M: Make> Block<M> {
         }
     }
 
-    /// Takes the values of a later block of thinking. Those of both are no list.
+    /// Adds the values of a later part of thinking. Values of both parts form no list.
     fn join(&mut self, later: Block<M>) {
         if self.count == 0 {
             *self = later;
@@ -295,7 +295,7 @@ impl<M: Make> Block<M> {
 }
 
 impl<M: Make> List<M> {
-    /// A second value came: the list begins with the first one.
+    /// Starts the list when a second value arrives.
     fn start(&mut self, first: &Best<M>, second: &Best<M>) {
         self.start = first.place;
         self.span.start = first.place.offset;
@@ -328,7 +328,7 @@ impl<M: Make> JsonSink for Candidates<M> {
             JsonEvent::ThoughtStart(_) => self.thinking = true,
             JsonEvent::Thought(_) => {}
             JsonEvent::ThoughtEnd(_, Closing::Own | Closing::Foreign) => self.thinking = false,
-            // Everything so far was thinking.
+            // All text so far was thinking.
             JsonEvent::ThoughtEnd(_, Closing::Unopened) => {
                 self.text.clear();
                 let thought = std::mem::take(&mut self.now);
@@ -381,7 +381,7 @@ fn text_after(text: &str, gap: Gap, end: usize, reports: &mut Vec<Report>) {
     reports.push(Report::new(rule, place, text.len(), message).repaired("read only the value"));
 }
 
-/// What `text` between two values is.
+/// Classifies the text between two values.
 fn gap(text: &str) -> Gap {
     let mut gap = Gap::Blank;
     let mut rest = text.trim_start_matches(is_margin);

@@ -1,5 +1,5 @@
-//! The common case: a text that is one valid object or array. It becomes the value at once, without events. At the first thing that is
-//! not plainly valid this gives up, and the reader that mends begins at the beginning.
+//! Fast path for a text that is one valid object or array: builds the value without events. At the first
+//! doubt it gives up, and the repairing reader starts from the beginning.
 
 use serde_json::{Map, Number, Value};
 
@@ -8,8 +8,8 @@ use crate::span::Span;
 
 use super::number;
 
-/// The value of a text that holds nothing else, and where it stands. `None` where there is anything to say about it: a fault, a key that
-/// stands twice, digits that are lost, a limit.
+/// Value and span of a text that holds nothing else. `None` if anything would have to be reported: a fault, a
+/// duplicate key, lost digits, a limit.
 pub(super) fn read(text: &str, limits: &Limits) -> Option<(Value, Span)> {
     let mut direct = Direct {
         text,
@@ -37,24 +37,24 @@ struct Direct<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// What is left of the limits.
+    /// Remaining limits.
     room: usize,
     items: usize,
     depth: usize,
-    /// Bytes of a key or a number.
+    /// Most bytes of a key or a number.
     hold: usize,
-    /// Members and elements of what is open.
+    /// Members and elements of open containers.
     entries: Vec<(String, Value)>,
     values: Vec<Value>,
 }
 
-/// Bytes of a string that are looked at one by one before a search is worth it.
+/// Bytes of a string that are checked one by one before a search pays off.
 const SHORT: usize = 16;
-/// Characters of a number without an exponent, all digits of which a double keeps.
+/// Length of a number without exponent whose digits a double always keeps.
 const KEPT: usize = 15;
 
 impl Direct<'_> {
-    /// The next byte that is no white space; `None` at the end.
+    /// Skips white space; returns the next byte, `None` at the end.
     #[inline]
     fn after_blanks(&mut self) -> Option<u8> {
         loop {
@@ -106,7 +106,7 @@ impl Direct<'_> {
         self.at += 1;
     }
 
-    /// Whether another member or element follows; `None` if it is neither that nor the end.
+    /// Whether another item follows; `None` if neither an item nor the end does.
     fn follows(&mut self, end: u8) -> Option<bool> {
         match self.after_blanks()? {
             b',' => {
@@ -128,7 +128,7 @@ impl Direct<'_> {
             self.item()?;
             let before = self.at;
             let key = self.string()?;
-            // As it is written: what that comes to is shorter.
+            // Length as written; the decoded key is no longer.
             if self.at - before > self.hold {
                 return None;
             }
@@ -164,7 +164,7 @@ impl Direct<'_> {
         Some(Value::Array(self.values.drain(first..).collect()))
     }
 
-    /// A string, from its opening quote on.
+    /// Parses a string from its opening quote on.
     fn string(&mut self) -> Option<String> {
         let start = self.at + 1;
         let end = self.plain(start)?;
@@ -190,7 +190,7 @@ impl Direct<'_> {
         }
     }
 
-    /// Where a quote or a backslash comes next in a string, without a control character before it.
+    /// Offset of the next quote or backslash in a string, if no control character precedes it.
     #[inline]
     fn plain(&self, from: usize) -> Option<usize> {
         let rest = &self.bytes[from..];
@@ -204,12 +204,12 @@ impl Direct<'_> {
         }
         let rest = rest.get(SHORT..)?;
         let at = memchr::memchr2(b'"', b'\\', rest)?;
-        // All are looked at, which is quicker than to stop.
+        // Checks all bytes, which is faster than stopping early.
         let control = rest[..at].iter().fold(false, |control, &byte| control | (byte < b' '));
         (!control).then_some(from + SHORT + at)
     }
 
-    /// The character of an escape, from its backslash on.
+    /// Parses an escape from its backslash on.
     fn escape(&mut self) -> Option<char> {
         let c = match *self.bytes.get(self.at + 1)? {
             b'"' => '"',
@@ -240,7 +240,7 @@ impl Direct<'_> {
         Some(c)
     }
 
-    /// Four hexadecimal digits.
+    /// Parses four hexadecimal digits.
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 4)?;
         digits.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))

@@ -1,15 +1,15 @@
-//! Values that may not be the ones that were meant, by their paths.
+//! Doubts about values: paths of values that may not be the ones that were meant.
 
 use crate::finding::{Doubt, Report};
 use crate::repair::rules;
 use crate::span::Place;
 
-/// One step from a value to a value in it.
+/// One step of a path from a value to a nested one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathStep {
-    /// The member of an object.
+    /// Member of an object.
     Key(String),
-    /// The item of an array.
+    /// Item of an array.
     Index(usize),
 }
 
@@ -17,61 +17,61 @@ pub enum PathStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueDoubt {
-    /// Reason.
+    /// Kind of doubt.
     pub doubt: Doubt,
-    /// Path to the value. Steps beyond the first 16 are left out.
+    /// Path to the value, limited to 16 steps.
     pub path: Vec<PathStep>,
-    /// Place of the fault, and the offset after it.
+    /// Place of the fault.
     pub place: Place,
     /// Offset after the fault.
     pub end: usize,
-    /// The fault, in words.
+    /// Description of the fault.
     pub message: String,
-    /// Whether it is about every value of the text.
+    /// Whether it concerns every value of the text.
     everywhere: bool,
 }
 
 impl ValueDoubt {
-    /// A guess about a value that stands from `place` to the offset `end`.
+    /// Guess about a value from `place` to the offset `end`.
     pub(crate) fn guess(place: Place, end: usize, message: impl Into<String>) -> ValueDoubt {
         let message = message.into();
         ValueDoubt { doubt: Doubt::Guess, path: Vec::new(), place, end, message, everywhere: false }
     }
 }
 
-/// The doubts about a value and the values in it.
+/// Doubts about a value and its nested values.
 ///
-/// An operation or a call is refused if there is a doubt about its own value or one in it: [`Doubts::within`] its path.
+/// An operation or call is refused if its value or a nested one is in doubt: [`Doubts::within`] its path.
 /// A fault between two items belongs to the array or object that holds them, not to the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doubts(Vec<ValueDoubt>);
 
-/// Doubts that are kept one by one. With more of them every value is doubtful.
+/// Most doubts recorded; with more, every value is in doubt.
 const MOST: usize = 64;
 
-/// Steps of a path, and bytes of a key in it.
+/// Most steps of a path, and most bytes of a key in it.
 pub(super) const STEPS: usize = 16;
 const KEY: usize = 256;
 
 impl Doubts {
-    /// Whether there is none.
+    /// Whether there are no doubts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, in order.
+    /// Doubts in order.
     pub fn iter(&self) -> impl Iterator<Item = &ValueDoubt> {
         self.0.iter()
     }
 
-    /// The first doubt about the value at `path` or a value in it.
+    /// First doubt about the value at `path` or a value nested in it.
     #[must_use]
     pub fn within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
         self.0.iter().find(|one| one.everywhere || one.path.starts_with(path))
     }
 
-    /// The doubts as they are for an array that holds the value at `index`.
+    /// Doubts with paths for an array that holds the value at `index`.
     pub(super) fn item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
         self.0.into_iter().map(move |mut one| {
             one.path.insert(0, PathStep::Index(index));
@@ -84,7 +84,7 @@ impl Doubts {
         more.into_iter().for_each(|one| self.push(one));
     }
 
-    /// Adds the doubt of a report, if it leaves one, about the value at `path`.
+    /// Adds the doubt of a report, if it has one, about the value at `path`.
     pub(super) fn add(&mut self, report: &Report, path: impl FnOnce() -> Vec<PathStep>) {
         let Some(doubt) = report.doubt else { return };
         if self.is_full() {
@@ -92,7 +92,7 @@ impl Doubts {
         }
         let path = path();
         let long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > KEY));
-        // Repairs that are not told one by one may be anywhere.
+        // Repairs beyond the report limit may be anywhere.
         let everywhere = long || report.rule.code == rules::LIMIT_EXCEEDED.code;
         let path = if everywhere { Vec::new() } else { path };
         let message = report.message.clone();
@@ -112,7 +112,7 @@ impl Doubts {
     }
 }
 
-/// Whether a fault of this rule stands between the items of a value, not in one of them.
+/// Whether a fault of this rule is between the items of a value, not in one of them.
 pub(super) fn is_between(report: &Report) -> bool {
     let between = [
         &rules::EXTRA_COMMA,

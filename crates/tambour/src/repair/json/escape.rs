@@ -1,4 +1,4 @@
-//! Escapes in strings: JSON's, those of other languages, and those of a text that was escaped once.
+//! Escape sequences in strings: those of JSON, of other languages, and of a text that was escaped as a whole.
 
 use crate::lex::json::Quote;
 use crate::repair::rules;
@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::state::{Cursor, Flow};
 
 impl Reader {
-    /// Reads the escape at the cursor.
+    /// Reads the escape sequence at the cursor.
     pub(super) fn escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let start = c.at;
@@ -20,7 +20,7 @@ impl Reader {
             }
             return self.broken_escape(c, 1, sink);
         };
-        // Of a text that was escaped once, the backslash itself is two, and so may be what it escapes.
+        // In a text escaped as a whole the backslash is doubled, and the escaped character may be too.
         let mut next = next;
         if self.string.quote == Quote::Escaped && next == b'\\' {
             match (bytes.get(at + 1), bytes.get(at + 2)) {
@@ -46,14 +46,14 @@ impl Reader {
             b'u' => return self.unicode_escape(c, at + 1, sink),
             b'x' => return self.hex_escape(c, at + 1, sink),
             _ => {
-                // A letter that JSON gives no meaning was most likely meant with its backslash: `\d`, `\alpha`.
-                // Before punctuation and line breaks the backslash is left out: `\'`, `\_`, `\$`.
+                // The backslash before a letter without a JSON meaning was most likely meant: `\d`, `\alpha`.
+                // Before punctuation and line breaks it is dropped: `\'`, `\_`, `\$`.
                 let kept = next.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&next);
                 let repair = if kept { "kept the backslash as text" } else { "left the backslash out" };
                 let what = ("an escape JSON does not know", repair);
                 let text = &c.text[at..];
                 let length = text.chars().next().map_or(0, char::len_utf8);
-                // An escaped quote is that quote.
+                // An escaped quote means the quote.
                 let rule = match next {
                     b'\'' | b'`' => Repair::certain(&rules::ESCAPE),
                     _ => Repair::from(&rules::ESCAPE),
@@ -62,7 +62,7 @@ impl Reader {
                 if kept {
                     self.add("\\", sink);
                 }
-                // Read as text from here on, except for a quote of the string's own kind.
+                // The escaped character is text.
                 self.add(&text[..length], sink);
                 c.at = at + length;
                 return Flow::Go;
@@ -73,7 +73,7 @@ impl Reader {
         Flow::Go
     }
 
-    /// `\x41`, which JSON does not know.
+    /// Reads `\x41`, which is not JSON.
     fn hex_escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, digits: usize, sink: &mut S) -> Flow {
         match hex(c.bytes(), digits, 2) {
             Hex::Unit(unit) => {
@@ -129,7 +129,7 @@ impl Reader {
             }
             if c.last && rest.len() < form.len() + 4 && form.starts_with(&rest[..rest.len().min(form.len())])
             {
-                // Cut off inside the pair: the character never came.
+                // Truncated inside the pair: the character is lost.
                 return self.broken_escape(c, bytes.len() - c.at, sink);
             }
         }
@@ -140,7 +140,8 @@ impl Reader {
         Flow::Go
     }
 
-    /// An escape that is cut off or has no digits: `skip` bytes are left out, or the backslash is kept as text.
+    /// Repairs an escape that is truncated or has no digits: drops `skip` bytes, or keeps the backslash as
+    /// text.
     fn broken_escape<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, skip: usize, sink: &mut S) -> Flow {
         let span = (c.at, c.at + skip.max(2).min(c.text.len() - c.at));
         if skip == 0 {
@@ -159,7 +160,7 @@ impl Reader {
 
 enum Hex {
     Unit(u16),
-    /// The text ends first.
+    /// The text ends before the last digit.
     Short,
     Broken,
 }

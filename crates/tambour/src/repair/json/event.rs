@@ -1,36 +1,36 @@
-//! What the reader has to say while it reads.
+//! Events of the JSON reader.
 
 use serde_json::Number;
 
 use crate::finding::Report;
 use crate::span::Place;
 
-/// One step of reading. Text borrows from the caller's piece wherever nothing had to be decoded.
+/// One event of the reader. Its text borrows from the caller's chunk unless it had to be decoded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum JsonEvent<'a> {
-    /// Text outside of values, in pieces. White space too.
+    /// Text outside of values, in pieces, white space included.
     Text(&'a str),
-    /// A comment outside of values, in pieces: an HTML comment that is closed, or a line of a fence that begins with `//`.
-    /// It is text in which no value, fence or thinking is looked for.
+    /// A comment outside of values, in pieces: a closed HTML comment, or a fence line that begins with `//`.
+    /// It is not searched for values, fences or thinking.
     Comment(&'a str),
-    /// Thinking begins outside of values, with this mark. No value is looked for in it.
+    /// Thinking begins outside of values, with this mark. It is not searched for values.
     ThoughtStart(ThoughtMark<'a>),
-    /// Text of the thinking under way, in pieces.
+    /// Text of the open thinking, in pieces.
     Thought(&'a str),
-    /// Thinking ends, with this mark. If it has not begun, the text so far was thinking.
+    /// Thinking ends, with this mark. If none was open, all text so far was thinking.
     ThoughtEnd(ThoughtMark<'a>, Closing),
-    /// A value begins (a *candidate* in chatty text).
+    /// A value begins: a *candidate* in chatty text.
     ValueStart(Start),
     /// `{`
     ObjectStart,
-    /// A key of the innermost object, whole and decoded. Longer ones than `limits.hold` are cut, with a report.
+    /// A complete, decoded key of the innermost object. Keys beyond `limits.hold` are truncated and reported.
     Key {
-        /// The key.
+        /// Decoded key.
         text: &'a str,
-        /// Where it stands.
+        /// Place of the key.
         place: KeyPlace<'a>,
-        /// Open brackets around it: 1 for the keys of the outermost object.
+        /// Number of open brackets around it: 1 for keys of the outermost object.
         depth: usize,
     },
     /// `}`
@@ -41,79 +41,79 @@ pub enum JsonEvent<'a> {
     ArrayEnd,
     /// A string value begins.
     StringStart,
-    /// The next piece of the string, decoded, not empty.
+    /// Next piece of the string, decoded and not empty.
     StringDelta(&'a str),
     /// The string is complete.
     StringEnd,
     /// A number.
     Number(&'a Number),
-    /// A number as it is written, from a reader that keeps all digits ([`Reader::exact`](super::Reader::exact)).
+    /// A number as written, from a reader that keeps all digits ([`Reader::exact`](super::Reader::exact)).
     Digits(&'a str),
     /// `true` or `false`.
     Bool(bool),
-    /// `null`, also in the place of a missing value.
+    /// `null`, also in place of a missing value.
     Null,
     /// The value is complete.
     ValueEnd(End),
 }
 
-/// A mark of thinking.
+/// A mark that begins or ends thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThoughtMark<'a> {
-    /// As it is written.
+    /// Text of the mark.
     pub text: &'a str,
-    /// Where it stands.
+    /// Place of the mark.
     pub place: Place,
 }
 
 impl ThoughtMark<'_> {
-    /// The place after it.
+    /// Place after the mark.
     #[must_use]
     pub fn end(&self) -> Place {
         self.place.after(self.text)
     }
 }
 
-/// What a mark closes that ends thinking.
+/// Relation of a closing mark to the thinking that it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Closing {
-    /// What began with a mark of the same name.
+    /// Thinking begun with a mark of the same name.
     Own,
-    /// What began with a mark of another name.
+    /// Thinking begun with a mark of another name.
     Foreign,
-    /// Nothing that has begun.
+    /// No thinking was open.
     Unopened,
 }
 
-/// Where a key or bracket stands. Lines are counted only when asked for.
+/// Place of a key or bracket, computed on request.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPlace<'a> {
     pub(super) from: Place,
     pub(super) over: &'a str,
-    /// Offset after its text; 0 for a bracket.
+    /// Offset after the key; 0 for a bracket.
     pub(super) end: usize,
 }
 
 impl KeyPlace<'_> {
-    /// The place.
+    /// Computes the place.
     #[must_use]
     #[inline]
     pub fn get(self) -> Place {
         if self.over.is_empty() { self.from } else { self.from.after(self.over) }
     }
 
-    /// The offset of the place, for which nothing is counted.
+    /// Offset of the place, without counting lines.
     pub(crate) fn offset(self) -> usize {
         self.from.offset + self.over.len()
     }
 
-    /// The same, counted now.
+    /// Computes the place now, for repeated use.
     pub(crate) fn counted(self) -> Self {
         KeyPlace { from: self.get(), over: "", end: self.end }
     }
 
-    /// The offset after the text of a key.
+    /// Offset after the key.
     pub(crate) fn end(self) -> usize {
         self.end
     }
@@ -125,66 +125,67 @@ impl PartialEq for KeyPlace<'_> {
     }
 }
 
-/// The start of a value.
+/// Start of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Start {
-    /// 0 for the first value of the text.
+    /// Index of the value in the text, from 0.
     pub index: usize,
-    /// Where its first character stands.
+    /// Place of its first character.
     pub place: Place,
-    /// What it stands in.
+    /// Context of the value.
     pub origin: Origin,
-    /// Whether an HTML comment before it is not closed: what is in it may only seem to be meant.
+    /// Whether an unclosed HTML comment precedes it, so that it may be commented out.
     pub commented: bool,
 }
 
-/// What a value stands in.
+/// Context of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
-    /// The text itself.
+    /// Plain text.
     #[default]
     Bare,
-    /// A fence for JSON: its language tag is empty or begins with `json`.
+    /// A fence for JSON: its language is empty or begins with `json`.
     JsonFence,
-    /// A fence for something else.
+    /// A fence for another language.
     OtherFence,
 }
 
-/// The end of a value.
+/// End of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct End {
-    /// Byte offset after its last character.
+    /// Byte offset of the end.
     pub offset: usize,
-    /// The same place with line and column.
+    /// Place of the end.
     pub place: Place,
-    /// Whether anything was repaired in it.
+    /// Whether anything in it was repaired.
     pub repaired: bool,
-    /// Whether its end is ours: a quote or bracket was added where the text, its fence or its line ended (P-027).
+    /// Whether the reader closed it: a quote or bracket was added where the text, its fence or its line ended
+    /// (P-027).
     pub closed_by_us: bool,
-    /// Whether a string or key in it stands in quotes. What has none may well be prose in brackets.
+    /// Whether it contains a quoted string or key. Without one it may be prose in brackets.
     pub quoted: bool,
 }
 
-/// Receives what the reader says, in order.
+/// Receives events and reports of the reader, in order.
 pub trait JsonSink {
-    /// The next event; its text lives until the call returns.
+    /// Receives the next event; its text is borrowed for the call.
     fn event(&mut self, event: JsonEvent<'_>);
 
-    /// The next repair or limit.
+    /// Receives the next report.
     fn report(&mut self, report: Report);
 
-    /// A bracket opens at this place, or closed before it; comes before its event.
+    /// Receives the place of an opening bracket, or the place after a closing one, before its event.
     fn bracket(&mut self, _place: KeyPlace<'_>) {}
 
-    /// The number that comes next has more digits than are kept; it stands from `place` to the offset `end`. By RFC 8259
-    /// that is no fault.
+    /// Receives the span of the next number if it has more digits than are kept, from `place` to the offset
+    /// `end`. By RFC 8259 this is no fault.
     fn rounded(&mut self, _place: Place, _end: usize) {}
 }
 
-/// Knows at every moment which key of the outermost object is being read.
+/// Tracks the key of the outermost object that is being read.
 #[derive(Clone, Debug, Default)]
 pub struct TopKey {
     depth: usize,
@@ -192,7 +193,7 @@ pub struct TopKey {
 }
 
 impl TopKey {
-    /// Follows the reader; to be called with every event, before [`TopKey::get`].
+    /// Tracks the reader: must receive every event, before [`TopKey::get`].
     #[inline]
     pub fn see(&mut self, event: &JsonEvent<'_>) {
         match event {
@@ -210,20 +211,20 @@ impl TopKey {
         }
     }
 
-    /// The key whose own value is being read: `None` between values and inside nested ones.
+    /// Key whose direct value is being read; `None` between values and inside nested ones.
     #[inline]
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         (self.depth == 1).then_some(self.key.as_str())
     }
 
-    /// The key of the outermost object under which something is being read, at any depth.
+    /// Key of the outermost object under which anything is being read, at any depth.
     #[must_use]
     pub fn under(&self) -> Option<&str> {
         (self.depth >= 1).then_some(self.key.as_str())
     }
 
-    /// Open brackets.
+    /// Number of open brackets.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth

@@ -1,4 +1,4 @@
-//! The whole case: the one value of a text.
+//! Search for the one value of a text.
 
 use serde_json::Value;
 
@@ -18,23 +18,23 @@ use super::make::Make;
 use super::print::Printer;
 use super::reader::Reader;
 
-/// What was found in a text.
+/// Result of searching a text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Found<V = Value> {
-    /// The value, if there is one, and it is within the limits.
+    /// The value, if there is one within the limits.
     pub value: Option<V>,
-    /// Values the text holds.
+    /// Number of values in the text.
     pub candidates: usize,
-    /// Repairs of the value, and text around it.
+    /// Repairs of the value, and reports on text around it.
     pub reports: Vec<Report>,
-    /// Whether its end is ours (P-027).
+    /// Whether the reader closed the value (P-027).
     pub closed_by_us: bool,
     /// Whether anything in it was repaired.
     pub repaired: bool,
-    /// Where it stands.
+    /// Span of the value.
     pub span: Span,
-    /// Values in it that may not be the ones that were meant (R-81); of a value that is given as text, none are kept.
+    /// Doubts about values in it (R-81); empty if the value is returned as text.
     pub doubts: Doubts,
 }
 
@@ -55,15 +55,15 @@ impl<V> Default for Found<V> {
 
 /// Finds the one JSON value of a chatty, fenced or broken text.
 ///
-/// Of several candidates the first of the highest rank is taken. These count, in this order: it comes after the
-/// thinking; it stands in a fence for JSON; it holds a quoted string or key, so that it is hardly prose in brackets
-/// such as `[1]`; its end is not ours. Values with nothing but commas between them, or nothing but white space in the
-/// whole text, are one array (JSON Lines). A string, number or literal is found when it is the whole text, and so is
-/// a single word.
+/// Of several candidates the first of the highest rank is chosen. These criteria count, in this order: it
+/// comes after the thinking; it is in a fence for JSON; it contains a quoted string or key, so that it is
+/// unlikely to be prose in brackets such as `[1]`; it is not auto-closed. Values separated only by commas, or
+/// only by white space in the whole text, form one array (JSON Lines). A string, number or literal is found
+/// if it is the whole text, and so is a single word.
 ///
-/// A value of more than `limits.value` bytes of text or `limits.items` values and keys is not made; the finding
-/// `limit_exceeded` says so. Numbers with more digits than a double keeps are rounded, with the finding `json_number`.
-/// [`find_text`] does neither.
+/// A value of more than `limits.value` bytes of text or `limits.items` values and keys is not built, with the
+/// finding `limit_exceeded`. Numbers with more digits than a double keeps are rounded, with the finding
+/// `json_number`. [`find_text`] does neither.
 ///
 /// ```
 /// use tambour::limits::Limits;
@@ -81,7 +81,8 @@ pub fn find(text: &str, limits: &Limits) -> Found {
     }
 }
 
-/// As [`find`], and the value as JSON text in one line: however large it is, and with all digits of its numbers.
+/// Like [`find`], but returns the value as JSON text in one line: of any size, and with all digits of its
+/// numbers.
 ///
 /// ```
 /// use tambour::limits::Limits;
@@ -95,8 +96,8 @@ pub fn find_text(text: &str, limits: &Limits) -> Found<String> {
     choose::<Printer>(text, limits)
 }
 
-/// As [`find_text`], and what a person would take for a value beside that: the members of an object without its brackets, if
-/// they are the whole text, and a value in a quotation of Markdown.
+/// Like [`find_text`], but also accepts forms that a person would read as a value: the members of an object
+/// without its brackets, if they are the whole text, and a value in a Markdown quotation.
 ///
 /// ```
 /// use tambour::limits::Limits;
@@ -112,7 +113,7 @@ pub fn find_shown(text: &str, limits: &Limits) -> Found<String> {
 }
 
 fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
-    // A string that is the whole text is not looked into.
+    // A string that is the whole text is not searched.
     let whole = text.trim_matches(is_margin);
     if whole.starts_with('"') && whole.ends_with('"') && read::<M>(whole, limits).is_ok() {
         return scalar::<M>(text, limits);
@@ -122,7 +123,7 @@ fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     reader.push(text, &mut candidates);
     reader.finish(&mut candidates);
     if candidates.count == 0 && candidates.thinking {
-        // Thinking that is never closed: what looks like its mark is only text.
+        // Thinking that is never closed: its mark is only text.
         candidates = Candidates::<M>::new(limits);
         reader = exact::<M>(Reader::chat(limits)).without_thoughts();
         reader.push(text, &mut candidates);
@@ -134,11 +135,11 @@ fn choose<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     candidates.choose(text)
 }
 
-/// Members without the brackets of their object: `"a": 1, "b": 2` and nothing else.
+/// Finds members without the brackets of their object: `"a": 1, "b": 2` and nothing else.
 fn members(text: &str, limits: &Limits) -> Option<Found<String>> {
     let whole = text.trim_matches(is_margin);
     let key = whole.strip_prefix('"')?;
-    // A key is short, and holds no second quote.
+    // A key is short and contains no second quote.
     let end = key[..key.floor_char_boundary(KEY)].find('"')?;
     if !key[end + 1..].trim_start().starts_with(':') {
         return None;
@@ -153,7 +154,7 @@ fn members(text: &str, limits: &Limits) -> Option<Found<String>> {
     }
     let place = Place::START.after(&text[..start]);
     let back = |mut report: Report| {
-        // A bracket stood before it.
+        // The added bracket shifted the offsets by one.
         report.place.offset = report.place.offset.saturating_sub(1);
         report.end = report.end.saturating_sub(1);
         if report.place.line == place.line {
@@ -169,10 +170,10 @@ fn members(text: &str, limits: &Limits) -> Option<Found<String>> {
     Some(Found { reports, span, repaired: true, closed_by_us: true, ..found })
 }
 
-/// Bytes of a key.
+/// Most bytes of a key.
 const KEY: usize = 256;
 
-/// A value in a quotation of Markdown, with a `>` before each of its lines.
+/// Finds a value in a Markdown quotation, with `>` before each of its lines.
 fn quoted(text: &str, limits: &Limits) -> Option<Found<String>> {
     let inside = |line: &str| line.trim_start_matches([' ', '\t']).strip_prefix('>').map(|_| ());
     let begins = |line: &str| {
@@ -183,7 +184,7 @@ fn quoted(text: &str, limits: &Limits) -> Option<Found<String>> {
     if !lines.any(begins) {
         return None;
     }
-    // A blank for each mark, so that all places stay.
+    // Replaces each marker by a blank, so that all places stay.
     let mut plain = String::with_capacity(text.len());
     let mut marked = false;
     for line in text.split_inclusive('\n') {
@@ -212,7 +213,7 @@ fn exact<M: Make>(reader: Reader) -> Reader {
     if M::EXACT { reader.exact() } else { reader }
 }
 
-/// Finds the value in a JSON string that holds JSON text, as where a model wrote an object as a string.
+/// Finds the value in a JSON string that contains JSON text, for objects that a model wrote as a string.
 #[must_use]
 pub fn find_in_string(value: &Value, limits: &Limits) -> Option<Found> {
     let text = value.as_str()?;
@@ -220,13 +221,13 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<Found> {
     matches!(found.value, Some(Value::Object(_) | Value::Array(_))).then_some(found)
 }
 
-/// Reads a text that must be one value by RFC 8259, with nothing but white space around it. Numbers with more digits than
-/// a double keeps are rounded; [`strict_text`] keeps them.
+/// Parses a text that must be one value by RFC 8259, surrounded by white space at most. Numbers with more
+/// digits than a double keeps are rounded; [`strict_text`] keeps them.
 ///
 /// # Errors
 ///
-/// The report on the first fault. Deeper nesting than `limits.depth`, more than `limits.value` bytes of text or
-/// `limits.items` values and keys, and numbers no double can hold are faults too.
+/// The report on the first fault. Nesting beyond `limits.depth`, more than `limits.value` bytes of text or
+/// `limits.items` values and keys, and numbers beyond the range of a double are faults too.
 pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
     match direct::read(text, limits) {
         Some((value, _)) => Ok(value),
@@ -234,12 +235,12 @@ pub fn strict(text: &str, limits: &Limits) -> Result<Value, Report> {
     }
 }
 
-/// As [`strict`], and what is doubtful in the value although it is JSON: two values under one key, and numbers that are
-/// rounded.
+/// Like [`strict`], but also reports doubts about a value that is valid JSON: duplicate keys and rounded
+/// numbers.
 ///
 /// # Errors
 ///
-/// As [`strict`].
+/// Same as for [`strict`].
 pub fn strict_found(text: &str, limits: &Limits) -> Result<Found, Report> {
     if let Some((value, span)) = direct::read(text, limits) {
         return Ok(Found { value: Some(value), candidates: 1, span, ..Found::default() });
@@ -251,11 +252,12 @@ pub fn strict_found(text: &str, limits: &Limits) -> Result<Found, Report> {
     Ok(Found { value, candidates: 1, reports, span, doubts, ..Found::default() })
 }
 
-/// As [`strict`], and the value as JSON text in one line: however large it is, and with all digits of its numbers.
+/// Like [`strict`], but returns the value as JSON text in one line: of any size, and with all digits of its
+/// numbers.
 ///
 /// # Errors
 ///
-/// The report on the first fault. Deeper nesting than `limits.depth` is a fault too.
+/// The report on the first fault. Nesting beyond `limits.depth` is a fault too.
 pub fn strict_text(text: &str, limits: &Limits) -> Result<String, Report> {
     read::<Printer>(text, limits).map(|built| built.value)
 }
@@ -316,18 +318,18 @@ impl<M: Make> JsonSink for Strict<M> {
     }
 }
 
-/// The report on a number with more digits than a double keeps.
+/// Report on a number with more digits than a double keeps.
 pub(super) fn rounded(place: Place, end: usize) -> Report {
     let report = Report::new(&rules::NUMBER, place, end, "a number with more digits than are kept");
     report.repaired("rounded").doubtful(Doubt::Range)
 }
 
-/// White space, or a mark of byte order.
+/// White space, or a byte order mark.
 pub(super) fn is_margin(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// A text without brackets: a string, number or literal, or one word.
+/// Finds a value without brackets: a string, number or literal, or one word.
 fn scalar<M: Make>(text: &str, limits: &Limits) -> Found<M::Made> {
     let mut inner = text.trim_matches(is_margin);
     // In a fence of its own.

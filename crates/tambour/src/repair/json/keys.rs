@@ -1,4 +1,4 @@
-//! Keys of objects: those that stand twice in one (P-030), and their buffers.
+//! Keys of objects: detection of duplicates (P-030), and reuse of key buffers.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,11 +7,11 @@ use crate::finding::{Doubt, Report};
 use crate::repair::rules;
 use crate::span::Place;
 
-/// Buffers of keys that are gone, for those that come.
+/// Pool of key buffers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Buffers(Vec<String>);
 
-/// How many are kept, and of how many bytes at most.
+/// Most buffers kept, and most bytes of one.
 const BUFFERS: usize = 16;
 const BUFFER: usize = 1 << 10;
 
@@ -31,23 +31,23 @@ impl Buffers {
     }
 }
 
-/// A key that came again.
+/// A key that occurs again in its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Duplicate {
-    /// The key, up to 40 characters of it.
+    /// The key, truncated to 40 characters.
     pub key: String,
-    /// Where it stood before, and the offset of what comes after the value it had there.
+    /// First occurrence: its place, and the offset after its value.
     pub first: (Place, usize),
-    /// Where it stands again, and the offset of what comes after its value.
+    /// Second occurrence: its place, and the offset after its value.
     pub again: (Place, usize),
-    /// Further keys that stand twice and have no entry of their own; both ranges cover them too.
+    /// Number of further duplicate keys without an entry; both ranges cover them too.
     pub more: usize,
-    /// Open brackets around it.
+    /// Number of open brackets around it.
     depth: usize,
 }
 
-/// Entries of one value.
+/// Most entries of one value.
 const MOST: usize = 16;
 
 impl Duplicate {
@@ -56,7 +56,7 @@ impl Duplicate {
         Duplicate { key, first, again: (again, 0), more: 0, depth }
     }
 
-    /// Adds one to the list of a value.
+    /// Adds a duplicate to the list of a value.
     pub(super) fn add(
         list: &mut Vec<Duplicate>,
         key: &str,
@@ -75,19 +75,19 @@ impl Duplicate {
         last.depth = last.depth.min(depth);
     }
 
-    /// The report when the last value is kept: it covers the one that is left out.
+    /// Report when the last value is kept; it covers the dropped one.
     #[must_use]
     pub fn last_kept(&self) -> Report {
         self.report(self.first).repaired("kept the last value")
     }
 
-    /// The report when the first value is kept, since it was sent.
+    /// Report when the first value is kept because it was sent already.
     #[must_use]
     pub fn first_kept(&self) -> Report {
         self.report(self.again).repaired("kept the first value, which was sent")
     }
 
-    /// The report on one of the two, without a repair.
+    /// Report on one of the two occurrences, without a repair.
     #[must_use]
     pub fn report(&self, (place, end): (Place, usize)) -> Report {
         let more = match self.more {
@@ -99,7 +99,7 @@ impl Duplicate {
     }
 }
 
-/// The values of keys that came again at this depth, or deeper, end here.
+/// Ends the values of duplicate keys at this depth or deeper.
 #[inline]
 pub(super) fn ended(duplicates: &mut [Duplicate], depth: usize, end: usize) {
     for duplicate in duplicates.iter_mut().filter(|one| one.again.1 == 0 && one.depth >= depth) {
@@ -107,20 +107,20 @@ pub(super) fn ended(duplicates: &mut [Duplicate], depth: usize, end: usize) {
     }
 }
 
-/// Keys of an object up to which each new one is compared with all before.
+/// Keys of an object up to which each new one is compared with all others.
 const FEW: usize = 16;
 
-/// The keys of a large object: where the last one of each name stands among them, in an open hash table.
+/// Index of the keys of a large object: the last position of each name, in an open hash table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keys {
     hasher: RandomState,
-    /// One more than the place of a key, or zero. Their number is a power of two.
+    /// Position of a key plus one, or zero. The length is a power of two.
     slots: Vec<u32>,
     used: usize,
 }
 
 impl Keys {
-    /// Takes the key at `at`; where the one of its name before it is, whose place it takes if it `moves`.
+    /// Inserts the key at `at`; returns the earlier one of that name, which it replaces if it `moves`.
     fn add<'k>(
         &mut self,
         at: usize,
@@ -146,7 +146,7 @@ impl Keys {
         last.checked_sub(1).map(|last| last as usize)
     }
 
-    /// Where a key of that name is in the table, or belongs.
+    /// Slot of the key called `name`, or the free slot for it.
     fn slot<'k>(&self, name: &str, key: &impl Fn(usize) -> &'k str) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = self.hasher.hash_one(name) as usize & mask;
@@ -157,8 +157,8 @@ impl Keys {
     }
 }
 
-/// Where the last key called `name` stands among the `count` keys so far, of which `key` gives each. Where it comes again, it
-/// is the next of them (`moves`), or stays in its place.
+/// Position of the last key called `name` among the `count` keys so far, which `key` returns by position. A
+/// repeated key becomes the next position (`moves`) or keeps its old one.
 pub(super) fn find<'k>(
     count: usize,
     key: impl Fn(usize) -> &'k str,

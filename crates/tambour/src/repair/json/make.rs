@@ -1,4 +1,4 @@
-//! What a value is made into: a tree, within the limits, or its text.
+//! Forms of a value: a tree, within the limits, or its text.
 
 use serde_json::Value;
 
@@ -9,24 +9,24 @@ use super::build::{Builder, Built};
 use super::event::JsonEvent;
 use super::print::Printer;
 
-/// Makes values of events.
+/// Builds values from events.
 pub(super) trait Make {
-    /// What a value becomes.
+    /// Form of a value.
     type Made: Clone;
-    /// Several of them.
+    /// Form of several values.
     type List: Default;
-    /// Whether numbers are kept as they are written.
+    /// Whether numbers are kept as written.
     const EXACT: bool;
 
     fn new(limits: &Limits) -> Self;
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<Self::Made>>;
-    /// Takes a report on the value under way.
+    /// Records a report on the current value.
     fn note(&mut self, report: &Report);
-    /// Whether the last value was larger than the limits, and how large it was.
+    /// Whether the last value exceeded the limits, and its size.
     fn over(&self) -> bool;
     fn size(&self) -> (usize, usize);
     fn add(list: &mut Self::List, made: Self::Made);
-    /// The list as one value, an array.
+    /// Finishes the list as one value, an array.
     fn array(list: Self::List) -> Self::Made;
 }
 

@@ -1,83 +1,83 @@
-//! Where the members of a value stand: from a key to the next one beside or above it.
+//! Places of the members of a value: each extends from its key to the next key beside or above it.
 
 use super::event::{JsonEvent, KeyPlace};
 use super::keys::Buffers;
 use crate::span::Place;
 
-/// A first place, and the offset after the last one.
+/// Place of the start, and offset of the end.
 pub type Stand = (Place, usize);
 
-/// The members of an object, and of the objects in it, down to a depth.
+/// Places of the members of an object, and of nested objects down to a depth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Members {
     list: Vec<Member>,
-    /// Members beyond [`MOST`], and with longer keys than [`LONG`].
+    /// Extent of the members beyond [`MOST`] or with keys longer than [`LONG`].
     more: Option<Stand>,
     /// Open brackets.
     path: Vec<Step>,
-    /// Members that have no end yet, the outermost first.
+    /// Members without an end yet, the outermost first.
     open: Vec<usize>,
-    /// Objects so far.
+    /// Number of objects so far.
     objects: usize,
     depth: usize,
     buffers: Buffers,
 }
 
-/// Members whose places are kept.
+/// Most members recorded.
 const MOST: usize = 256;
 
-/// Bytes of their keys.
+/// Most bytes of their keys.
 const LONG: usize = 1 << 10;
 
-/// One of them.
+/// A member and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub(crate) key: String,
     /// Offset after its key.
     pub(crate) key_end: usize,
-    /// The object it is in: 0 for the first one.
+    /// Index of the object it is in, from 0.
     object: usize,
-    /// The member it is in, and the first object in its own value.
+    /// Member that contains it, and first object in its own value.
     parent: Option<usize>,
     child: Option<usize>,
-    /// Open brackets around it.
+    /// Number of open brackets around it.
     pub(crate) level: usize,
     pub(crate) stand: Stand,
 }
 
 impl Member {
-    /// Whether this offset lies in it.
+    /// Whether it contains this offset.
     pub(crate) fn holds(&self, offset: usize) -> bool {
         self.stand.0.offset <= offset && offset < self.stand.1
     }
 
-    /// Whether an object stands in its value.
+    /// Whether its value contains an object.
     pub(crate) fn has_object(&self) -> bool {
         self.child.is_some()
     }
 }
 
-/// An open object, or a list.
+/// An open object or list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     object: Option<usize>,
-    /// The member under way, where it is kept.
+    /// Current member, if it is recorded.
     member: Option<usize>,
 }
 
 impl Members {
-    /// Members with at most `depth` keys above and including their own.
+    /// Records members with at most `depth` keys in their path.
     pub(super) fn to(depth: usize) -> Members {
         Members { depth, ..Members::default() }
     }
 
-    /// Those of the value that is over; those of the next one follow.
+    /// Takes the members of the finished value and prepares for the next one.
     pub(super) fn take(&mut self) -> Members {
         let depth = self.depth;
         std::mem::replace(self, Members::to(depth))
     }
 
-    /// Keeps its members in what those of another value were kept in.
+    /// Reuses the buffers of another value's members.
     pub(super) fn reuse(&mut self, mut other: Members) {
         if self.list.is_empty() && self.path.is_empty() {
             other.clear();
@@ -85,7 +85,7 @@ impl Members {
         }
     }
 
-    /// Forgets all.
+    /// Removes all members but keeps the buffers.
     fn clear(&mut self) {
         self.buffers.keep(self.list.drain(..).map(|member| member.key));
         self.path.clear();
@@ -101,7 +101,7 @@ impl Members {
             JsonEvent::ArrayStart => self.open(false),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.path.pop()),
             JsonEvent::Key { text, place, .. } => self.key(text, *place),
-            // A caller with no end of its own gives it later.
+            // A caller without an end offset of its own sets it later.
             JsonEvent::ValueEnd(end) if end.offset > 0 => self.ended(end.offset),
             _ => {}
         }
@@ -123,7 +123,7 @@ impl Members {
             return;
         }
         let (level, at, place) = (self.path.len(), place, place.get());
-        // What is under way beside it, and below that, ends here.
+        // Members on the same level and below end here.
         while let Some(&last) = self.open.last().filter(|last| self.list[**last].level >= level) {
             self.list[last].stand.1 = place.offset;
             self.open.pop();
@@ -149,7 +149,7 @@ impl Members {
         }
     }
 
-    /// What has no end yet ends at this offset.
+    /// Ends all open members at this offset.
     pub(crate) fn ended(&mut self, end: usize) {
         for last in self.open.drain(..) {
             self.list[last].stand.1 = end;
@@ -159,37 +159,37 @@ impl Members {
         }
     }
 
-    /// Where the member with this path of keys stands; of several with one key the last. Lists do not count: what a member
-    /// holds are the members of the first object in it.
+    /// Extent of the member with this path of keys; of several with the same key, the last. Lists are
+    /// skipped: the members of an item are those of the first object in it.
     pub(crate) fn get(&self, path: &[&str]) -> Option<Stand> {
         let above = path.split_last().and_then(|(_, above)| self.object(above));
         self.find(path).map(|member| member.stand).or(self.more.filter(|_| above.is_some()))
     }
 
-    /// The member with this path of keys, if its place was kept.
+    /// Member with this path of keys, if it is recorded.
     pub(crate) fn find(&self, path: &[&str]) -> Option<&Member> {
         let (key, above) = path.split_last()?;
         self.inner(self.object(above)?, key)
     }
 
-    /// The members of the object with this path, as far as their places were kept.
+    /// Recorded members of the object with this path.
     pub(crate) fn of(&self, path: &[&str]) -> impl Iterator<Item = &Member> {
         let object = self.object(path);
         self.list.iter().filter(move |member| Some(member.object) == object)
     }
 
-    /// All whose places were kept, in the order of their keys.
+    /// Recorded members, in the order of their keys.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Member> {
         self.list.iter()
     }
 
-    /// The member that a member is in.
+    /// Member that contains a member.
     pub(crate) fn parent(&self, member: &Member) -> Option<&Member> {
         Some(&self.list[member.parent?])
     }
 
-    /// The objects that have members and are the value of a member, or stand in lists there. Where places are missing it is
-    /// the first one.
+    /// Objects with members that are the value of a member or are in lists there; only the first one if
+    /// places are missing.
     pub(crate) fn objects<'a>(&'a self, member: &'a Member) -> impl Iterator<Item = usize> + use<'a> {
         let inner = move |one: &&Member| self.parent(one).is_some_and(|parent| std::ptr::eq(parent, member));
         let mut last = None;
@@ -198,12 +198,12 @@ impl Members {
         all.filter(move |object| last.replace(*object) != Some(*object)).take(most)
     }
 
-    /// The member of an object under this key; of several the last.
+    /// Member of an object under this key; of several, the last.
     pub(crate) fn inner(&self, object: usize, key: &str) -> Option<&Member> {
         self.list.iter().rfind(|member| member.object == object && member.key == key)
     }
 
-    /// The object with this path.
+    /// Index of the object with this path.
     fn object(&self, path: &[&str]) -> Option<usize> {
         if path.is_empty() { Some(0) } else { self.find(path)?.child }
     }

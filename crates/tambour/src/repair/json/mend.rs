@@ -1,4 +1,4 @@
-//! Reports of repairs, and the places they need: counting lines waits until one is asked for.
+//! Reports of repairs, and lazy computation of the places they need.
 
 use crate::finding::{Doubt, Report, Rule};
 use crate::repair::rules;
@@ -8,10 +8,10 @@ use super::event::{JsonSink, KeyPlace};
 use super::reader::Reader;
 use super::state::{Cursor, Expect, Lexeme, Spot};
 
-/// Bytes after which places are counted even if nobody asks, so that asking stays cheap.
+/// Bytes after which places are counted without a request, so that later requests stay cheap.
 const STEP: usize = 1 << 10;
 
-/// A repair: its rule, and the doubt that it leaves about the value.
+/// Rule of a repair, and the doubt that it casts on the value.
 #[derive(Clone, Copy)]
 pub(super) struct Repair {
     rule: &'static Rule,
@@ -25,21 +25,21 @@ impl From<&'static Rule> for Repair {
 }
 
 impl Repair {
-    /// A repair that has one reading, where others of its rule are guesses.
+    /// Repair with one reading, although others of its rule are guesses.
     pub(super) fn certain(rule: &'static Rule) -> Repair {
         Repair { rule, doubt: None }
     }
 
-    /// A repair that leaves this doubt.
+    /// Repair that casts this doubt.
     pub(super) fn doubtful(rule: &'static Rule, doubt: Doubt) -> Repair {
         Repair { rule, doubt: Some(doubt) }
     }
 }
 
 impl Reader {
-    /// Finds out where the last comma and the key being read stand, before the text they are in is left behind.
+    /// Saves the places of the last comma and the current key before their text is dropped.
     pub(super) fn settle(&mut self, text: &str) {
-        // Only the comma before an item still to come is ever asked for.
+        // Only the comma before an item still to come can be requested.
         if let (Spot::At(at), Expect::Item) = (self.comma, self.expect) {
             self.comma = Spot::Was(self.place_at(text, at));
         }
@@ -48,13 +48,13 @@ impl Reader {
         }
     }
 
-    /// The place of a key whose text ends at `end`, for those who ask.
+    /// Lazy place of a key whose text ends at `end`.
     pub(super) fn key_place<'b>(&mut self, text: &'b str, end: usize) -> KeyPlace<'b> {
         let end = self.base.offset + end;
         KeyPlace { end, ..self.marked(text, self.key_at) }
     }
 
-    /// A place in the text being read or before it, for those who ask.
+    /// Lazy place of a spot in the current text or before it.
     pub(super) fn marked<'b>(&mut self, text: &'b str, mark: Spot) -> KeyPlace<'b> {
         match mark {
             Spot::Was(from) => KeyPlace { from, over: "", end: 0 },
@@ -68,7 +68,7 @@ impl Reader {
         }
     }
 
-    /// The place of `at` in the text being read. Linear altogether, since places are asked for in order.
+    /// Place of `at` in the current text. Linear in total, since places are requested in order.
     pub(super) fn place_at(&mut self, text: &str, at: usize) -> Place {
         let (offset, place) = self.known;
         debug_assert!(at >= offset, "places are asked for in order");
@@ -81,7 +81,7 @@ impl Reader {
         self.known.1
     }
 
-    /// Reports a repair of `start..end` of the text being read.
+    /// Reports a repair of `start..end` of the current text.
     pub(super) fn mend<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -102,7 +102,7 @@ impl Reader {
         }
     }
 
-    /// The same, at a place that is known.
+    /// Reports a repair at a known place.
     pub(super) fn mend_at<S: JsonSink + ?Sized>(
         &mut self,
         place: Place,
@@ -128,13 +128,13 @@ impl Reader {
         sink.report(Report { doubt, ..report });
     }
 
-    /// Repairs so far, reported or not.
+    /// Number of repairs so far, reported or not.
     #[must_use]
     pub fn repairs(&self) -> usize {
         self.reports
     }
 
-    /// Reports the words that were just skipped, now that something else comes.
+    /// Reports the stray words just skipped, once something else follows.
     #[inline]
     pub(super) fn stray_over<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
         if let Some((place, end)) = self.stray.take() {

@@ -1,22 +1,25 @@
-//! Reads the JSON of models: incrementally, mending faults in the same pass, in any text around it.
+//! Reader of JSON written by models: incremental, repairs faults in the same pass, and accepts any text
+//! around values.
 //!
-//! [`Reader`] takes text in pieces and hands [`JsonEvent`]s to a [`JsonSink`] as they are known; [`Builder`] makes
-//! values of them. [`find`] is the whole case: the one value of a chatty text. [`strict`] mends nothing. [`find_text`] and
-//! [`strict_text`] give the value as text, of any size and with all digits.
+//! [`Reader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
+//! [`Builder`] builds values from them. [`find`] returns the one value of a chatty text. [`strict`] repairs
+//! nothing. [`find_text`] and [`strict_text`] return the value as text, of any size and with all digits.
 //!
-//! What does not belong here: what a value means, or which of several candidates a dialect takes.
+//! The meaning of a value does not belong here, nor the choice among candidates, which dialects make.
 //!
-//! # How faults are read
+//! # Reading of faults
 //!
-//! - A quote ends its string if what follows fits the place: in an object a closing bracket, or a comma and a key with
-//!   its colon; in an array a closing bracket or a comma. Otherwise it is text. A quote that is text where a key of the
-//!   same object would begin ends the string before the comma in front of it.
-//! - A closing bracket that fits no open one is left out, one that fits an outer one closes what is inside.
-//! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without value gets
-//!   `null`, half an escape is left out. [`End::closed_by_us`] says so (P-027).
-//! - An unquoted text in an object ends before a comma or line break that a key follows, in an array at either.
-//! - Numbers with leading zeros are kept as strings, since the zeros say something; so are numbers no double can hold,
-//!   unless the reader keeps digits ([`Reader::exact`]).
+//! - A quote ends its string if the following text fits: in an object a closing bracket, or a comma and a key
+//!   with its colon; in an array a closing bracket or a comma. Otherwise it is text. A quote that is text at
+//!   a place where a key of the same object would begin ends the string before the comma in front of it.
+//! - A closing bracket that matches no open one is dropped; one that matches an outer bracket closes the
+//!   inner ones too.
+//! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without
+//!   value gets `null`, half an escape is dropped. [`End::closed_by_us`] records it (P-027).
+//! - An unquoted string in an object ends before a comma or line break that a key follows, in an array at
+//!   either.
+//! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
+//!   range of a double, unless the reader keeps digits ([`Reader::exact`]).
 
 mod bare;
 mod bare_key;

@@ -1,16 +1,16 @@
-//! Numbers and literals, in the forms of JSON and of its neighbours.
+//! Numbers and literals, in the notation of JSON and of related languages.
 
 use serde_json::Number;
 
-/// A literal and whether it is one of JSON's.
+/// A literal, and whether its spelling is that of JSON.
 #[derive(Clone, Copy)]
 pub(super) struct Literal {
-    /// `None` is `null`.
+    /// Truth value; `None` is `null`.
     pub(super) value: Option<bool>,
     pub(super) exact: bool,
 }
 
-/// The literal `word` means.
+/// Literal that `word` stands for.
 pub(super) fn literal(word: &str) -> Option<Literal> {
     let exact = |value| Some(Literal { value, exact: true });
     let meant = |value| Some(Literal { value, exact: false });
@@ -26,7 +26,7 @@ pub(super) fn literal(word: &str) -> Option<Literal> {
     }
 }
 
-/// The literal that was cut off after `word`, where the text ends.
+/// Literal of which `word` is a prefix, at the end of a truncated text.
 pub(super) fn cut_literal(word: &str) -> Option<Literal> {
     let starts = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word);
     let value = if starts("true", 2) || starts("True", 2) {
@@ -41,18 +41,18 @@ pub(super) fn cut_literal(word: &str) -> Option<Literal> {
     Some(Literal { value, exact: false })
 }
 
-/// A number that was read.
+/// A parsed number.
 pub(super) struct Read {
     pub(super) number: Number,
-    /// As JSON writes it, where that is not what stands there.
+    /// JSON notation, if it differs from the source.
     pub(super) text: Option<String>,
-    /// Whether it is written in a way JSON does not know.
+    /// Whether its notation is not that of JSON.
     pub(super) odd: bool,
-    /// Whether digits of it are lost.
+    /// Whether digits are lost.
     pub(super) rounded: bool,
 }
 
-/// The number `word` means. When it is kept as it is written (`exact`), what it comes to does not matter.
+/// Parses a number. With `exact` the source is kept and the value is irrelevant.
 pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
@@ -67,7 +67,7 @@ pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     if exact {
         return plain(Number::from(0));
     }
-    // The common case: few digits and nothing else.
+    // Fast path: few digits and nothing else.
     if bytes.len() < 18 && bytes.iter().all(u8::is_ascii_digit) {
         let value = bytes.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
         return plain(Number::from(value));
@@ -77,28 +77,28 @@ pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     Some(Read { number, text: None, odd: false, rounded })
 }
 
-/// Digits that every double keeps, and exponents within which it does.
+/// Number of digits, and range of exponents, within which a double keeps all digits.
 const KEPT: (usize, i64) = (15, 290);
 
 /// Most digits that a double is printed with.
 const PRINTED: usize = 17;
 
-/// Whether a double does not keep all digits of a number of JSON.
+/// Whether a double does not keep all digits of a JSON number.
 fn is_rounded(word: &str) -> bool {
     let (digits, exponent) = digits(word);
     if digits.is_empty() || digits.len() <= KEPT.0 && exponent.abs() <= KEPT.1 {
         return false;
     }
     let Ok(double) = word.parse::<f64>() else { return true };
-    // The shortest number that reads as the same double, or the nearest with as many digits: of two shortest ones that
-    // are as near, printers choose either.
+    // Compares with the shortest number that reads as the same double, and with the nearest of as many
+    // digits: of two equally near shortest numbers printers choose either.
     let (shortest, nearest) = (format!("{double:e}"), format!("{double:.*e}", digits.len().min(40) - 1));
     let given = (digits, exponent);
     let printed = given.0.len() <= PRINTED && self::digits(&nearest) == given;
     self::digits(&shortest) != given && !printed
 }
 
-/// The digits of a number without zeros at either end, and the exponent of the first one. Those of zero are none.
+/// Digits without zeros at either end, and the exponent of the first one. Zero has no digits.
 fn digits(word: &str) -> (Vec<u8>, i64) {
     let (mantissa, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
     let mantissa = mantissa.trim_start_matches(['-', '+']);
@@ -142,7 +142,8 @@ pub(super) fn is_json(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-` as JSON writes them. Leading zeros make it no number: they say something.
+/// JSON notation of `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-`. Not with leading zeros, which carry
+/// meaning.
 fn odd(word: &str) -> Option<String> {
     let (negative, digits) = match word.strip_prefix(['+', '-']) {
         Some(rest) => (word.starts_with('-'), rest),
@@ -185,7 +186,7 @@ fn odd(word: &str) -> Option<String> {
     is_json(plain.as_bytes()).then_some(plain)
 }
 
-/// Whether `word` can name a function.
+/// Whether `word` can be the name of a function.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'))
 }

@@ -1,4 +1,4 @@
-//! Text around values: where the next value starts, fences, thinking.
+//! Text around values: starts of values, fences, thinking, comments.
 
 use crate::lex::fence::Fence;
 use crate::lex::json::{self, PROSE};
@@ -10,39 +10,39 @@ use super::peek::{More, Peek, WINDOW};
 use super::reader::Reader;
 use super::state::{Cursor, Flow, Mode};
 
-/// Longest run of backticks or tildes that is counted; a longer one counts as this long.
+/// Longest run of backticks or tildes counted; a longer one counts as this long.
 const FENCE: usize = 64;
 
-/// What begins and ends an HTML comment.
+/// Delimiters of an HTML comment.
 const COMMENT: &[u8] = b"<!--";
 const COMMENT_END: &[u8] = b"-->";
 
-/// What is known about the text outside of values.
+/// State of the text outside of values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outside {
-    /// The open fence, and what it is for.
+    /// Open fence, and the origin it gives its values.
     pub(super) fence: Option<(Fence, Origin)>,
-    /// Only white space came since the text, its fence or its thinking began.
+    /// Only white space since the text, its fence or its thinking began.
     pub(super) fresh: bool,
-    /// Only white space came since the line began.
+    /// Only white space since the line began.
     pub(super) line: bool,
-    /// The thinking under way, in which no value is looked for.
+    /// Open thinking, which is not searched for values.
     thinking: Option<Open>,
-    /// The mark that ended the last thinking, and the offset in the whole text after it.
+    /// Mark that ended the last thinking, and the absolute offset after it.
     closed: Option<(Mark, usize)>,
-    /// Offset in the whole text after the last run of one or two backticks: what it quotes is only spoken of.
+    /// Absolute offset after the last run of one or two backticks: a mark quoted there does not act.
     quoting: usize,
     /// Whether marks of thinking are only text.
     pub(super) unmarked: bool,
-    /// Text up to the next line break is skipped, since the limits were exceeded on this line.
+    /// Skips text up to the next line break, since this line exceeded the limits.
     pub(super) skipping: bool,
-    /// A comment is read up to the next line break.
+    /// Reads a comment up to the next line break.
     comment: bool,
-    /// Whether one began that is not closed.
+    /// Whether an unclosed comment has begun.
     commented: bool,
-    /// Offset in the whole text up to which no comment ends, so that no byte is searched twice.
+    /// Absolute offset up to which no comment ends, so that no byte is searched twice.
     searched: usize,
-    /// Up to this offset no comment begins: one that did was too long.
+    /// Absolute offset up to which no comment begins, since an earlier one was too long.
     unclosed: usize,
 }
 
@@ -70,12 +70,12 @@ impl Outside {
         self.fence.map_or(Origin::Bare, |(_, origin)| origin)
     }
 
-    /// Whether a comment has begun that is not closed.
+    /// Whether an unclosed comment has begun.
     pub(super) fn is_commented(&self) -> bool {
         self.commented
     }
 
-    /// Whether text stands before this place on its line, and no fence is open.
+    /// Whether text precedes on the line, outside of fences.
     pub(super) fn in_sentence(&self) -> bool {
         !self.line && !self.fresh && self.fence.is_none()
     }
@@ -103,23 +103,23 @@ impl Outside {
     }
 }
 
-/// What stands at a place where a value might start.
+/// Classification of a place where a value might start.
 enum Found {
     Nothing,
     Value(usize),
-    /// A fence begins or ends: so many bytes of text.
+    /// Beginning or end of a fence, of this many bytes.
     Marker(usize),
-    /// A comment of so many bytes, or one that ends with its line.
+    /// Comment of this many bytes, or one that ends with its line.
     Comment(usize),
     LineComment,
-    /// Thinking begins.
+    /// Beginning of thinking, with a mark of this many bytes.
     Thought(Open, usize),
-    /// A mark of so many bytes ends thinking that has ended with another one already, or has not begun.
+    /// Mark of this many bytes that ends thinking which is closed already or was never opened.
     ThoughtEnd(usize, Closing),
 }
 
 impl Reader {
-    /// Hands out text until a value starts.
+    /// Emits text until a value starts.
     pub(super) fn text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         if let Some(open) = self.outside.thinking {
             return self.thought(c, open, sink);
@@ -207,7 +207,7 @@ impl Reader {
         Flow::Wait
     }
 
-    /// Hands out so many bytes of a comment. Around it the text is read as if there were none.
+    /// Emits `length` bytes of a comment. The text around it is read as if it were absent.
     fn comment_text<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, length: usize, sink: &mut S) {
         if length > 0 {
             sink.event(JsonEvent::Comment(&c.text[c.at..c.at + length]));
@@ -215,13 +215,13 @@ impl Reader {
         }
     }
 
-    /// A mark at `at` of the text being read, which goes on after it.
+    /// Consumes a mark at `at` of the current text.
     fn mark<'b>(&mut self, c: &mut Cursor<'b>, at: usize, length: usize) -> ThoughtMark<'b> {
         c.at = at + length;
         ThoughtMark { text: &c.text[at..c.at], place: self.place_at(c.text, at) }
     }
 
-    /// Hands out the text of thinking until it ends.
+    /// Emits text of thinking until it ends.
     fn thought<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, mut open: Open, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let start = c.at;
@@ -296,7 +296,7 @@ impl Reader {
         }
     }
 
-    /// An HTML comment at `at`, if it ends within the limit: one that is not closed hides nothing.
+    /// Matches an HTML comment at `at`, if it ends within the limit: an unclosed one hides nothing.
     fn comment_ends(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
         let base = self.base.offset;
         let outside = &mut self.outside;
@@ -311,7 +311,7 @@ impl Reader {
             return Ok(Found::Comment(from + end + COMMENT_END.len() - at));
         }
         self.work += rest.len() as u64;
-        // The beginning of its end may have come.
+        // A prefix of the end marker may be there.
         outside.searched = base + from.max((to + 1).saturating_sub(COMMENT_END.len()));
         if bytes.len() < limit && !last {
             return Err(More);
@@ -320,7 +320,7 @@ impl Reader {
         Ok(Found::Nothing)
     }
 
-    /// A mark of thinking outside of it. One in a code span is only spoken of.
+    /// Matches a mark outside of thinking. A mark in a code span does not act.
     fn thinking(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Found, More> {
         let (mark, length) = match marks::at(&bytes[at..]) {
             Seen::Part if !last => return Err(More),
@@ -330,7 +330,7 @@ impl Reader {
         Ok(match mark.kind {
             _ if self.base.offset + at == self.outside.quoting => Found::Nothing,
             Kind::Open => Found::Thought(Open::new(mark), length),
-            // Some thinking ends in two marks.
+            // Some thinking ends with two marks.
             Kind::Close if self.outside.closed == Some((mark.as_own(), self.base.offset + at)) => {
                 Found::ThoughtEnd(length, Closing::Own)
             }
@@ -339,7 +339,7 @@ impl Reader {
         })
     }
 
-    /// A run of three or more backticks, or of tildes at the start of a line.
+    /// Matches a run of three or more backticks, or of tildes at the start of a line.
     fn fence_mark(&mut self, p: &Peek<'_>, at: usize, byte: u8) -> Result<Found, More> {
         let mut length = 0;
         while length < FENCE && p.byte(at + length)? == Some(byte) {
@@ -347,7 +347,7 @@ impl Reader {
         }
         let tilde_inside = byte == b'~' && !self.outside.line;
         let Some(run) = Fence::new(byte, length).filter(|_| !tilde_inside) else {
-            // A short run is passed as a whole: its later characters are no fence either.
+            // A short run is skipped as a whole: its later characters begin no fence either.
             self.outside.passed(b"x");
             if byte == b'`' {
                 self.outside.quoting = self.base.offset + at + length;

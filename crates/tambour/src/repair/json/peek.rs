@@ -1,15 +1,15 @@
-//! Bounded look-ahead: what follows a place, as far as it has arrived.
+//! Bounded look-ahead: classifies the text behind a place, as far as it has arrived.
 //!
-//! Every answer is a function of at most [`WINDOW`] bytes, so it is the same however the text was cut. An answer
+//! Every answer depends on at most [`WINDOW`] bytes, so it is the same for all chunk boundaries. An answer
 //! that needs bytes still to come is [`More`].
 
 use crate::lex::json::{self, Quote, is_space, is_word};
 use crate::lex::utf8;
 
-/// Bytes looked at from the place of a question on.
+/// Most bytes examined from the place of a question.
 pub(super) const WINDOW: usize = 128;
 
-/// The answer depends on bytes that have not arrived.
+/// Error: the answer depends on bytes that have not arrived.
 pub(super) struct More;
 
 pub(super) struct Peek<'a> {
@@ -17,16 +17,16 @@ pub(super) struct Peek<'a> {
     open: bool,
 }
 
-/// Whether a key with its colon stands at a place.
+/// Whether a key with its colon is at a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Yes,
     No,
-    /// The window or the text ends before it is known.
+    /// Undecided: the window or the text ends first.
     End,
 }
 
-/// The end of a string, seen from inside.
+/// End of a string, as seen from inside.
 pub(super) enum StringEnd {
     /// Offset after its closing quote.
     After(usize),
@@ -46,7 +46,7 @@ impl<'a> Peek<'a> {
         Peek { open: !last && bytes.len() < limit, bytes: &bytes[..limit.min(bytes.len())] }
     }
 
-    /// The byte at `at`; `None` at the end of text or window.
+    /// Byte at `at`; `None` at the end of text or window.
     #[inline]
     pub(super) fn byte(&self, at: usize) -> Result<Option<u8>, More> {
         match self.bytes.get(at) {
@@ -56,7 +56,7 @@ impl<'a> Peek<'a> {
         }
     }
 
-    /// Skips white space of any kind; whether a line break was among it.
+    /// Skips white space of any kind; returns the offset behind it, and whether it contains a line break.
     #[inline]
     pub(super) fn space(&self, mut at: usize) -> Result<(usize, bool), More> {
         let mut newline = false;
@@ -98,7 +98,7 @@ impl<'a> Peek<'a> {
         Ok(self.byte(at)? == Some(b'/') && matches!(self.byte(at + 1)?, Some(b'/' | b'*')))
     }
 
-    /// Whether `text` stands at `at`.
+    /// Whether `text` is at `at`.
     pub(super) fn starts(&self, at: usize, text: &[u8]) -> Result<bool, More> {
         for (i, &byte) in text.iter().enumerate() {
             if self.byte(at + i)? != Some(byte) {
@@ -108,7 +108,7 @@ impl<'a> Peek<'a> {
         Ok(true)
     }
 
-    /// Where the string that was opened by `quote` before `at` ends.
+    /// End of the string that `quote` opened before `at`.
     pub(super) fn string_end(&self, mut at: usize, quote: Quote) -> Result<StringEnd, More> {
         loop {
             at = quote.stops().find(self.bytes, at);
@@ -120,7 +120,7 @@ impl<'a> Peek<'a> {
                     if quote == Quote::Escaped && escaped == b'"' {
                         return Ok(StringEnd::After(at + 2));
                     }
-                    // Of a text that was escaped once, `\\"` is the quote inside.
+                    // In a text escaped as a whole, `\\"` is an inner quote.
                     let doubled = quote == Quote::Escaped && escaped == b'\\';
                     at += if doubled && self.byte(at + 2)? == Some(b'"') { 3 } else { 2 };
                 }
@@ -134,7 +134,7 @@ impl<'a> Peek<'a> {
         }
     }
 
-    /// Whether a key and its colon stand at `at`: quoted, or of at most `words` words.
+    /// Whether a key with its colon is at `at`: quoted, or of at most `words` words.
     pub(super) fn key(&self, at: usize, words: usize) -> Result<Key, More> {
         if let Some((quote, length)) = self.quote(at)? {
             let StringEnd::After(end) = self.string_end(at + length, quote)? else {
@@ -163,7 +163,7 @@ impl<'a> Peek<'a> {
         })
     }
 
-    /// The end of a run of at most `words` words on one line, and how many there are.
+    /// End of a run of at most `words` words on one line, and their number.
     pub(super) fn words(&self, mut at: usize, words: usize) -> Result<(usize, usize), More> {
         let (mut end, mut count) = (at, 0);
         while count < words {
@@ -178,7 +178,7 @@ impl<'a> Peek<'a> {
                 }
                 at += utf8::width(byte);
             }
-            // A window may end inside a character.
+            // The window may end inside a character.
             at = at.min(self.bytes.len());
             if at == start {
                 break;
@@ -191,7 +191,7 @@ impl<'a> Peek<'a> {
         Ok((end, count))
     }
 
-    /// The word at `at`.
+    /// Word at `at`.
     pub(super) fn word(&self, at: usize) -> Result<&'a [u8], More> {
         let mut end = at;
         while self.byte(end)?.is_some_and(is_word) {
@@ -200,7 +200,8 @@ impl<'a> Peek<'a> {
         Ok(&self.bytes[at..end])
     }
 
-    /// Skips closing brackets and the white space after them; how many there are.
+    /// Skips closing brackets and white space behind them; returns the offset, their number, and whether a
+    /// line break is last.
     pub(super) fn closers(&self, mut at: usize, parens: bool) -> Result<(usize, usize, bool), More> {
         let (mut count, mut newline) = (0, false);
         loop {

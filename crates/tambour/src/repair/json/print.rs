@@ -1,4 +1,4 @@
-//! The JSON text of events, in one line: nothing is lost on the way, and it takes little more memory than the text read.
+//! Prints the JSON text of reader events in one line, without loss, in little more memory than the source.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,14 +12,15 @@ use super::keys::{self, Duplicate, Keys};
 use super::members::Members;
 use crate::span::Place;
 
-/// Prints the value of the events it sees. Offsets are kept in 32 bits, since there may be a member for every few bytes.
+/// Prints the value of the events it receives. Offsets have 32 bits, since there may be a member for every
+/// few bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Printer {
     text: String,
     open: Vec<Open>,
     /// Members of all open objects.
     members: Vec<Member>,
-    /// Members whose key came again; they are cut out at the end.
+    /// Ranges of members whose key came again; they are cut out at the end.
     dropped: Vec<Range<u32>>,
     start: Option<Start>,
     duplicates: Vec<Duplicate>,
@@ -30,9 +31,9 @@ pub(super) struct Printer {
 #[derive(Clone, Debug)]
 struct Open {
     object: bool,
-    /// Where its members start.
+    /// Index of its first member.
     members: usize,
-    /// Whether something stands in it, and the member that is the last one.
+    /// Whether it has content, and index of the member read last.
     filled: bool,
     last: usize,
     index: Option<Box<Keys>>,
@@ -41,9 +42,9 @@ struct Open {
 /// A member of an object.
 #[derive(Clone, Debug)]
 struct Member {
-    /// Where it starts in the text that is printed, with the comma in front.
+    /// Offset in the printed text, before its comma.
     start: u32,
-    /// Where it stands in the text that is read, and the offset of the next one.
+    /// Place in the source, and offset of the next member there.
     offset: u32,
     line: u32,
     column: u32,
@@ -61,7 +62,7 @@ impl Member {
         }
     }
 
-    /// What is printed from its key on.
+    /// Printed text from its key on.
     fn printed<'t>(&self, text: &'t str) -> &'t str {
         text[self.start as usize..].trim_start_matches(',')
     }
@@ -81,12 +82,12 @@ fn small(offset: usize) -> u32 {
 }
 
 impl Printer {
-    /// Whether the last value was larger than offsets of 32 bits can say.
+    /// Whether the last value was too large for 32-bit offsets.
     pub(super) fn over(&self) -> bool {
         self.over
     }
 
-    /// Takes the next event; at [`JsonEvent::ValueEnd`] gives the text.
+    /// Reads the next event; returns the text at [`JsonEvent::ValueEnd`].
     pub(super) fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<String>> {
         match *event {
             JsonEvent::Text(_)
@@ -131,7 +132,7 @@ impl Printer {
         self.open.push(Open { object, members: self.members.len(), filled: false, last: 0, index: None });
     }
 
-    /// An item begins; what it belongs to, if that is an array, may need a comma.
+    /// Begins an item; within an array, adds the comma before it.
     fn item(&mut self) {
         if let Some(open) = self.open.last_mut().filter(|open| !open.object)
             && std::mem::replace(&mut open.filled, true)
@@ -199,7 +200,7 @@ impl Printer {
     }
 }
 
-/// Length of the string that `text` begins with.
+/// Length of the string at the start of `text`.
 fn string(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -213,7 +214,7 @@ fn string(text: &str) -> usize {
     bytes.len()
 }
 
-/// Length of the member that `text` begins with.
+/// Length of the member at the start of `text`.
 fn member(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0);
@@ -233,10 +234,10 @@ fn member(text: &str) -> usize {
     at
 }
 
-/// `text` without those members of its objects.
+/// Removes dropped members from `text`.
 fn without(text: &str, mut dropped: Vec<Range<u32>>) -> String {
     dropped.sort_unstable_by_key(|range| (range.start, range.end));
-    // Those in a member that is dropped itself overlap with it.
+    // Ranges inside a dropped member overlap with its range.
     let mut kept = String::new();
     let mut at = 0;
     for range in dropped {
@@ -250,13 +251,13 @@ fn without(text: &str, mut dropped: Vec<Range<u32>>) -> String {
     kept
 }
 
-/// Adds what stands behind a member that was dropped. Behind the first one of its object that begins with a comma.
+/// Appends text behind a dropped member, without its leading comma if it now comes first in the object.
 fn keep(part: &str, kept: &mut String) {
     let part = if kept.ends_with('{') { part.trim_start_matches(',') } else { part };
     kept.push_str(part);
 }
 
-/// Adds text of a string.
+/// Appends text of a string, escaped.
 fn escape(text: &str, out: &mut String) {
     let mut from = 0;
     for (at, byte) in text.bytes().enumerate() {

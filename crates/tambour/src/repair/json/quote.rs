@@ -1,4 +1,4 @@
-//! Whether a quote ends its string. What follows decides, within a bounded look-ahead.
+//! Decides whether a quote ends its string, from the text behind it within a bounded look-ahead.
 
 use crate::lex::json::{Quote, is_space, is_word};
 
@@ -6,24 +6,24 @@ use super::peek::{Key, More, Peek, StringEnd};
 use super::reader::Reader;
 use super::state::{Frame, Mode};
 
-/// What a quote inside a string is.
+/// Role of a quote inside a string.
 pub(super) enum Decision {
-    /// The end of the string; so many bytes.
+    /// End of the string, of this many bytes.
     Close(usize),
     /// Part of the text.
     Inner,
-    /// The second of two quotes that open the string.
+    /// Second of two quotes that open the string.
     Drop,
-    /// The start of what comes next: the string ended before the punctuation in front of the quote.
+    /// Start of the next item: the string ended before the punctuation in front of the quote.
     EndedBefore,
-    /// The start of the value: the key ended before the colon in front of the quote, which stands there.
+    /// Start of the value: the key ended before the colon in front of the quote, at this offset.
     KeyEndedBefore(usize),
-    /// The end of a part: after a `+`, the text goes on at `next`.
+    /// End of a part that `+` joins to another; its text continues at `next`.
     Joined { quote: Quote, next: usize },
 }
 
 impl Reader {
-    /// Whether the quote at `at` ends its string by what stands right behind it. The common cases of
+    /// Whether the bytes directly behind the quote at `at` show that it ends its string: the common cases of
     /// [`Reader::decide`], in a few comparisons.
     #[inline]
     pub(super) fn plainly_ends(&self, bytes: &[u8], at: usize) -> bool {
@@ -45,7 +45,8 @@ impl Reader {
         }
     }
 
-    /// Decides about the quote at `at`; text that was not handed out yet stands before it from `from` on, commas, closing brackets and white space stand before it from `tail` on.
+    /// Decides about the quote at `at`. Text before it is unemitted from `from` on; from `tail` on it
+    /// consists of commas, closing brackets and white space.
     pub(super) fn decide(
         &self,
         bytes: &[u8],
@@ -118,7 +119,7 @@ impl Reader {
         Ok(Decision::Inner)
     }
 
-    /// After a key: a colon, or a value whose colon is missing.
+    /// Whether a key ends before `next`: a colon follows, or a value whose colon is missing.
     fn key_ends(&self, p: &Peek<'_>, next: usize) -> Result<bool, More> {
         if let Some(mark) = p.mark(next)? {
             return Ok(mark != b')');
@@ -129,7 +130,7 @@ impl Reader {
         Ok(p.quote(next)?.is_some() || self.is_value_word(p, next)?)
     }
 
-    /// Whether a `=` or `=>` at `at` stands for a colon: a value follows.
+    /// Whether `=` or `=>` at `at` replaces a colon, with a value behind it.
     pub(super) fn equals(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
         let (value, _) = p.space(at + width)?;
@@ -138,7 +139,7 @@ impl Reader {
             || self.is_value_word(p, value)?)
     }
 
-    /// After the value of a key.
+    /// Whether the value of a key ends before `next`.
     fn member_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         match p.mark(next)? {
             Some(b'}' | b']') => return self.closes(p, next),
@@ -155,7 +156,7 @@ impl Reader {
             None if p.quote(next)?.is_some() => return Ok(p.key(next, 1)? == Key::Yes),
             None => return Ok(newline && p.key(next, 3)? == Key::Yes),
         }
-        // What stands after the comma must look like a key.
+        // The text behind the comma must look like a key.
         let width = if p.byte(next)? == Some(b',') { 1 } else { 3 };
         let (item, newline) = p.space(next + width)?;
         let Some(byte) = p.byte(item)? else { return Ok(true) };
@@ -176,13 +177,13 @@ impl Reader {
         if p.key(item, 1)? != Key::No {
             return Ok(true);
         }
-        // A string, but no colon after it. Inside a quotation this is more likely the next quotation.
+        // A string without a colon: inside inner quotes more likely the next quotation.
         let StringEnd::After(end) = p.string_end(item + length, quote)? else { return Ok(true) };
         let (then, _) = p.space(end)?;
         Ok(!self.string.inner || then > end && p.quote(then)?.is_some())
     }
 
-    /// After an item of an array.
+    /// Whether an item of an array ends before `next`.
     fn item_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         let inner = self.string.inner;
         match p.mark(next)? {
@@ -213,7 +214,7 @@ impl Reader {
         Ok(!byte.is_ascii_alphabetic() || self.is_value_word(p, item)?)
     }
 
-    /// After a string that is the whole value.
+    /// Whether a string that is the whole value ends before `next`.
     fn scalar_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         if p.mark(next)? == Some(b')') {
             return Ok(self.calls > 0);
@@ -229,7 +230,7 @@ impl Reader {
         Ok(matches!(p.mark(at)?, Some(b'{' | b'[')) || p.quote(at)?.is_some() || self.is_value_word(p, at)?)
     }
 
-    /// Whether the closing brackets at `at` end more than a piece of text in brackets.
+    /// Whether the closing brackets at `at` end containers rather than a bracketed part of the text.
     fn closes(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let (next, count, newline) = p.closers(at, self.calls > 0)?;
         if count >= self.stack.len() || newline {
@@ -242,10 +243,10 @@ impl Reader {
             || matches!(byte, b'#' | b';' | b'.'))
     }
 
-    /// Whether a number or literal stands at `at`, as a word of its own.
+    /// Whether a number or literal is at `at`, as a separate word.
     pub(super) fn is_value_word(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let mut at = at;
-        // Further ones may follow, as in `[1 2 3]`.
+        // Further words may follow, as in `[1 2 3]`.
         loop {
             let Some(end) = Reader::value_word(p, at)? else { return Ok(false) };
             let (next, newline) = p.space(end)?;
@@ -260,7 +261,7 @@ impl Reader {
         }
     }
 
-    /// The end of a number or literal at `at`.
+    /// End of the number or literal at `at`.
     fn value_word(p: &Peek<'_>, at: usize) -> Result<Option<usize>, More> {
         let word = p.word(at)?;
         let end = at + word.len();
@@ -273,7 +274,8 @@ impl Reader {
         Ok((literal || number).then_some(end))
     }
 
-    /// Whether the quote at `at` opens the next item: `tail` stands before it, its text begins at `after`.
+    /// Whether the quote at `at` opens the next item; `tail` is the text before it, `after` the offset behind
+    /// it.
     fn begins_next(&self, p: &Peek<'_>, tail: &[u8], at: usize, after: usize) -> Result<bool, More> {
         if self.string.in_key || self.stack.is_empty() {
             return Ok(false);
@@ -287,7 +289,7 @@ impl Reader {
         if self.stack.last() == Some(&Frame::Object) || ends {
             return Ok(p.key(at, 1)? == Key::Yes);
         }
-        // In an array a comma and a space also stand before a quotation.
+        // In an array a comma and a space may precede a quotation too.
         let tight = newline && comma || tail == b",";
         if !tight || self.string.inner {
             return Ok(false);
@@ -297,7 +299,7 @@ impl Reader {
         Ok(matches!(p.mark(then)?, Some(b',' | b']')))
     }
 
-    /// Whether the line after the line break at `at` begins like an object, where each line is a value.
+    /// For JSON Lines: whether the line behind the line break at `at` begins like an object.
     pub(super) fn line_begins(&self, bytes: &[u8], at: usize, last: bool) -> Result<bool, More> {
         debug_assert!(self.mode == Mode::Lines, "only JSON Lines are cut at line breaks");
         let p = Peek::new(bytes, at, last);
@@ -309,7 +311,7 @@ impl Reader {
     }
 }
 
-/// Whether a plain key in quotes stands at `at`, with a colon right behind it.
+/// Whether a plain quoted key is at `at`, directly followed by a colon.
 fn quoted_key(bytes: &[u8], at: usize) -> bool {
     let spaces = bytes[at..].iter().take(32).take_while(|&&byte| is_space(byte)).count();
     let Some((&quote @ (b'"' | b'\''), rest)) = bytes[at + spaces..].split_first() else { return false };

@@ -1,9 +1,8 @@
-//! The incremental reader: its state, and what is done with each piece of text.
+//! Incremental JSON reader: its state, and the dispatch of each chunk.
 //!
-//! The reader walks over the text once. Where a decision needs bytes that have not arrived, it keeps those from the
-//! place of the decision on, at most [`HELD`], and asks again when more came. What stands between brackets is in
-//! `structure`, strings are in `string` and `quote`, what has no quotes is in `word`, `bare_key` and `bare`, text around values
-//! in `outside`.
+//! The reader passes over the text once. If a decision needs bytes that have not arrived, it holds the text
+//! back from that place on, at most [`HELD`] bytes, and decides again when more arrives. Brackets and
+//! punctuation, strings, unquoted text, and the text around values have modules of their own.
 
 use crate::lex::json::Quote;
 use crate::limits::Limits;
@@ -13,13 +12,13 @@ use super::event::{End, JsonEvent, JsonSink, Start};
 use super::peek::WINDOW;
 use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Mode, Spot, StringState, Suspicion};
 
-/// Bytes of the longest number; what is longer is read as a string.
+/// Most bytes of a number; a longer one is read as a string.
 pub(super) const NUMBER: usize = 1 << 10;
 
-/// The most bytes that are kept back at any time but for comments: the longest number and one look-ahead.
+/// Most bytes held back at any time, except for comments: the longest number and one look-ahead.
 pub const HELD: usize = NUMBER + 2 * WINDOW;
 
-/// Reads JSON values from a text that arrives in pieces of any size, mending faults on the way.
+/// Reads JSON values from text that arrives in chunks of any size, and repairs faults in the same pass.
 ///
 /// ```
 /// use tambour::limits::Limits;
@@ -38,10 +37,10 @@ pub struct Reader {
     pub(super) depth: usize,
     pub(super) hold: usize,
     pub(super) findings: usize,
-    /// Text that was pushed and not read, from the place `base` on.
+    /// Text that was pushed but not read.
     held: String,
     pub(super) base: Place,
-    /// An offset into the text being read and its place: the last one that was asked for.
+    /// Offset in the current text and its place, as computed last.
     pub(super) known: (usize, Place),
     pub(super) stack: Vec<Frame>,
     pub(super) expect: Expect,
@@ -50,28 +49,28 @@ pub struct Reader {
     pub(super) key: String,
     pub(super) key_at: Spot,
     pub(super) key_cut: bool,
-    /// Offset after the last full-width mark that was reported.
+    /// Offset after the last reported full-width mark.
     pub(super) odd_end: usize,
     pub(super) comma: Spot,
-    /// Bytes of that comma: a full-width one has more than one.
+    /// Length of that comma in bytes; a full-width one has more than one.
     pub(super) comma_length: usize,
-    /// Brackets of calls such as `ObjectId(` that are open.
+    /// Number of open call brackets, as in `ObjectId(`.
     pub(super) calls: usize,
-    /// A line break came since the last token.
+    /// Whether a line break came since the last token.
     pub(super) newline: bool,
-    /// The last item ended with its bracket.
+    /// Whether the last item ended with a bracket.
     pub(super) bracketed: bool,
-    /// Words that are neither key nor value and were just skipped: where they begin, and the offset after them.
+    /// Stray words just skipped: their place, and the offset after them.
     pub(super) stray: Option<(Place, usize)>,
-    /// Where the comment under way begins; `None` while a line is skipped.
+    /// Start of the open comment; `None` while a line is skipped.
     pub(super) comment_at: Option<Place>,
-    /// Bytes of the longest number, and whether numbers are handed out as they are written.
+    /// Most bytes of a number, and whether numbers are emitted as written.
     pub(super) number: usize,
     pub(super) exact: bool,
-    /// Bytes from the start of a held word that are known to belong to it.
+    /// Bytes of a held word that have been scanned already.
     pub(super) seen: usize,
     pub(super) outside: super::outside::Outside,
-    /// Keys of the objects that are looked for.
+    /// Sought keys of objects.
     pub(super) keys: &'static [&'static str],
     pub(super) suspicion: Suspicion,
     index: usize,
@@ -80,24 +79,25 @@ pub struct Reader {
     pub(super) work: u64,
 }
 
-/// Repairs that are always reported: whoever lists fewer counts the rest.
+/// Least number of repairs that are reported, even if the limit of findings is lower.
 const FEW: usize = 64;
 
 impl Reader {
-    /// A reader of values in chatty text: objects and arrays with prose, fences and a leading `<think>` around them.
+    /// Creates a reader for chatty text: objects and arrays with prose, fences and a leading `<think>` around
+    /// them.
     #[must_use]
     pub fn chat(limits: &Limits) -> Reader {
         Reader::new(limits, Mode::Chat)
     }
 
-    /// A reader of JSON Lines: like [`Reader::chat`], and a line that begins like an object (`{"key":`) ends a value
-    /// that was left open on the lines before it.
+    /// Creates a reader for JSON Lines: like [`Reader::chat`], but a line that begins like an object
+    /// (`{"key":`) ends a value left open on the lines before.
     #[must_use]
     pub fn lines(limits: &Limits) -> Reader {
         Reader::new(limits, Mode::Lines)
     }
 
-    /// A reader of a text that is nothing but values, scalars and words without quotes among them.
+    /// Creates a reader for a text that contains nothing but values, scalars and unquoted words included.
     #[must_use]
     pub fn document(limits: &Limits) -> Reader {
         Reader::new(limits, Mode::Document)
@@ -140,35 +140,35 @@ impl Reader {
         }
     }
 
-    /// Starts counting places at `place` instead of the first one. To be called before the first push.
+    /// Starts counting places at `place`. Must be called before the first push.
     #[must_use]
     pub fn starting_at(mut self, place: Place) -> Reader {
         self.start_at(place);
         self
     }
 
-    /// As [`Reader::starting_at`].
+    /// Like [`Reader::starting_at`].
     pub fn start_at(&mut self, place: Place) {
         self.base = place;
         self.known = (0, place);
     }
 
-    /// Takes marks of thinking for text, and looks for values everywhere.
+    /// Treats marks of thinking as text, and searches for values everywhere.
     #[must_use]
     pub fn without_thoughts(mut self) -> Reader {
         self.outside.unmarked = true;
         self
     }
 
-    /// Looks for objects with these keys: one that stands alone on its line or begins a fence ends a value before it that
-    /// was begun by a bracket in a sentence, or left open in front of the fence.
+    /// Seeks objects with these keys: one that begins a line or a fence ends an earlier value which a bracket
+    /// in a sentence began, or which was left open before the fence.
     #[must_use]
     pub fn seeking(mut self, keys: &'static [&'static str]) -> Reader {
         self.keys = keys;
         self
     }
 
-    /// Hands out numbers of any length as they are written, as [`JsonEvent::Digits`]. A number is held until its end.
+    /// Emits numbers of any length as written, as [`JsonEvent::Digits`]. A number is held back until its end.
     #[must_use]
     pub fn exact(mut self) -> Reader {
         self.number = usize::MAX;
@@ -176,7 +176,7 @@ impl Reader {
         self
     }
 
-    /// Reads the next piece.
+    /// Reads the next chunk.
     pub fn push<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
         if text.is_empty() {
             return;
@@ -186,8 +186,8 @@ impl Reader {
             self.held.push_str(&text[read..]);
             return;
         }
-        // The held text and as much of the new one as decides about it are read from one buffer; the rest of
-        // a long piece is read where it is.
+        // Reads the held text, with as much of the new text as its decision needs, from one buffer; the rest
+        // of a long chunk is read in place.
         let (mut held, mut rest) = (std::mem::take(&mut self.held), text);
         while !rest.is_empty() {
             let old = held.len();
@@ -210,26 +210,26 @@ impl Reader {
         self.held = held;
     }
 
-    /// Reads what was held and closes what is open. The reader must not be used afterwards.
+    /// Reads the held text and closes open values. The reader must not be used afterwards.
     pub fn finish<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
         let held = std::mem::take(&mut self.held);
         self.read(&held, true, sink);
     }
 
-    /// Bytes kept back for a decision; never more than [`HELD`]; an HTML comment outside of values, at most
-    /// `limits.hold`. A key is kept besides, as many at most.
+    /// Bytes held back for a decision: at most [`HELD`], or `limits.hold` for an HTML comment outside of
+    /// values. A key of up to `limits.hold` bytes is buffered separately.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Where the next unread byte stands.
+    /// Place of the next unread byte.
     #[must_use]
     pub fn place(&self) -> Place {
         self.base
     }
 
-    /// Open brackets.
+    /// Number of open brackets.
     #[must_use]
     pub fn open(&self) -> usize {
         self.stack.len()
@@ -241,14 +241,14 @@ impl Reader {
         !self.stack.is_empty() || matches!(self.lexeme, Lexeme::String | Lexeme::Bare)
     }
 
-    /// Bytes looked at so far, for tests of linearity.
+    /// Bytes examined so far, for tests of linearity.
     #[doc(hidden)]
     #[must_use]
     pub fn work(&self) -> u64 {
         self.work
     }
 
-    /// Reads `text` as far as it decides; how far.
+    /// Reads `text` as far as it can be decided; returns the bytes read.
     fn read<S: JsonSink + ?Sized>(&mut self, text: &str, last: bool, sink: &mut S) -> usize {
         let mut cursor = Cursor { text, at: 0, last };
         let c = &mut cursor;
@@ -293,7 +293,7 @@ impl Reader {
         self.end = End::default();
     }
 
-    /// Goes on after a value whose last byte is before `at`.
+    /// Continues behind an item that ends before `at`.
     pub(super) fn after_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
         self.stray_over(sink);
         self.expect = Expect::Next;
@@ -304,12 +304,12 @@ impl Reader {
         }
     }
 
-    /// The most bytes of a key.
+    /// Most bytes of a key.
     pub(super) fn hold(&self) -> usize {
         self.hold
     }
 
-    /// Adds to the key being read, up to the limit; nothing after it, however small.
+    /// Appends to the current key up to the limit; once text was cut off, nothing more is appended.
     pub(super) fn add_to_key(&mut self, part: &str) {
         if self.key_cut {
             return;

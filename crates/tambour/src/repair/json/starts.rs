@@ -1,4 +1,4 @@
-//! Whether a bracket in text begins a value, or stands in prose.
+//! Decision whether a bracket in text begins a value or belongs to prose.
 
 use crate::lex::json::{Quote, is_word};
 use crate::lex::utf8;
@@ -7,7 +7,7 @@ use super::peek::{Key, More, Peek};
 use super::reader::Reader;
 
 impl Reader {
-    /// Whether what follows `{` is an object rather than prose in braces.
+    /// Whether the text behind `{` is an object rather than prose in braces.
     pub(super) fn object_starts(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let (at, _) = p.space(at)?;
         let fresh = self.outside.fresh;
@@ -40,7 +40,7 @@ impl Reader {
         })
     }
 
-    /// Whether what follows `[` is an array rather than prose in brackets.
+    /// Whether the text behind `[` is an array rather than prose in brackets.
     pub(super) fn array_starts(&self, p: &Peek<'_>, mut at: usize) -> Result<bool, More> {
         let fresh = self.outside.fresh;
         loop {
@@ -52,7 +52,7 @@ impl Reader {
                 Some(b',' | b'}') => return Ok(fresh),
                 _ => break,
             }
-            // Full-width brackets are three bytes; the two left over are skipped as what they are not.
+            // Full-width brackets have three bytes; skips the other two.
             while p.byte(at)?.is_some_and(|byte| (0x80..0xC0).contains(&byte)) {
                 at += 1;
             }
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// Whether items without quotes end with a round bracket, as those of an interval (`[0, 1)`) do.
+    /// Whether unquoted items end with a round bracket, as in an interval (`[0, 1)`).
     fn interval(&self, p: &Peek<'_>, mut at: usize) -> Result<bool, More> {
         loop {
             let (end, _) = p.words(at, 2)?;

@@ -1,14 +1,14 @@
-//! Where the reader is: in what brackets, what is due next, what it is in the middle of.
+//! State of the JSON reader: open brackets, expected token, current lexeme.
 
 use crate::lex::json::Quote;
 use crate::span::Place;
 
-/// What a text is.
+/// Kind of source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Values with anything around them.
+    /// Values with any text around them.
     Chat,
-    /// The same, a value a line: a line that begins like an object ends whatever was open.
+    /// Like `Chat`, one value a line: a line that begins like an object ends an open value.
     Lines,
     /// Nothing but values.
     Document,
@@ -23,22 +23,22 @@ pub(super) enum Frame {
     Tuple,
 }
 
-/// What may come next between brackets.
+/// Expected token between brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
-    /// The first item, or the closing bracket.
+    /// First item, or the closing bracket.
     First,
-    /// The item after a comma.
+    /// Item after a comma.
     Item,
-    /// The colon after a key.
+    /// Colon after a key.
     Colon,
-    /// The value after a colon.
+    /// Value after a colon.
     Value,
-    /// A comma or the closing bracket.
+    /// Comma or closing bracket.
     Next,
 }
 
-/// What the reader is in the middle of.
+/// Lexeme the reader is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lexeme {
     None,
@@ -48,27 +48,27 @@ pub(super) enum Lexeme {
     BlockComment,
 }
 
-/// The string being read, in quotes or not.
+/// State of the current string, quoted or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StringState {
     pub(super) quote: Quote,
     pub(super) in_key: bool,
-    /// Nothing of it was read yet.
+    /// Whether nothing of it has been read.
     pub(super) empty: bool,
-    /// It began with two quotes.
+    /// Whether it began with two quotes.
     pub(super) doubled: bool,
-    /// An odd number of inner quotes came.
+    /// Whether the number of inner quotes so far is odd.
     pub(super) inner: bool,
-    /// A raw control character was reported.
+    /// Whether a raw control character was reported.
     pub(super) control: bool,
-    /// Opening brackets came.
+    /// Whether it contains opening brackets.
     pub(super) brackets: bool,
-    /// `{` and `[` open in a string without quotes.
+    /// Open `{` and `[` in an unquoted string.
     pub(super) open: (u32, u32),
 }
 
 impl StringState {
-    /// At the start of a string.
+    /// State at the start of a string.
     pub(super) fn new(quote: Quote, in_key: bool) -> StringState {
         StringState {
             quote,
@@ -83,38 +83,38 @@ impl StringState {
     }
 }
 
-/// A place that may be asked for: counting lines waits until it is.
+/// A place that may be requested later, so that lines are counted only then.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spot {
-    /// In the text being read.
+    /// Offset in the current text.
     At(usize),
-    /// Before it.
+    /// Place before the current text.
     Was(Place),
 }
 
-/// Signs against the value under way.
+/// Evidence against the current value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Suspicion {
-    /// It began in a sentence.
+    /// Whether it began in the middle of a sentence.
     pub(super) loose: bool,
-    /// More of it was mended than how its tokens are written.
+    /// Whether repairs went beyond the spelling of its tokens.
     pub(super) broken: bool,
-    /// An object in it is complete.
+    /// Whether an object in it is complete.
     pub(super) holds: bool,
 }
 
-/// What a step ended with.
+/// Result of a reading step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Go,
     Wait,
 }
 
-/// The text being read and how far.
+/// The current text, and the offset read so far.
 pub(super) struct Cursor<'b> {
     pub(super) text: &'b str,
     pub(super) at: usize,
-    /// Nothing comes after `text`.
+    /// Whether `text` is the last of the input.
     pub(super) last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Strings in quotes: their text, their escapes, and what is done when they end without a quote.
+//! Quoted strings: text, escapes, and repair of a missing closing quote.
 
 use crate::lex::json::{self, Quote};
 use crate::lex::utf8;
@@ -11,12 +11,12 @@ use super::reader::Reader;
 use super::state::{Cursor, Expect, Flow, Lexeme, Spot, StringState};
 use super::structure::Slot;
 
-/// Bytes before a quote, or before the end of the text, that may turn out to stand after the string: commas, closing
-/// brackets and white space.
+/// Most bytes before a quote, or before the end of the text, that may turn out to be behind the string:
+/// commas, closing brackets and white space.
 const TAIL: usize = 64;
 
 impl Reader {
-    /// Begins a string in quotes.
+    /// Begins a quoted string.
     pub(super) fn open_string<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -61,11 +61,11 @@ impl Reader {
         }
     }
 
-    /// Reads on in the string.
+    /// Continues reading a string.
     pub(super) fn string<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let stops = self.string.quote.stops();
-        // From here on nothing was handed out.
+        // Start of the text not emitted yet.
         let mut from = c.at;
         let mut at = c.at;
         let mut control = None;
@@ -94,7 +94,7 @@ impl Reader {
                 continue;
             }
             if byte == b'\\' && self.string.quote == Quote::Escaped && at + 1 == bytes.len() && !c.last {
-                // It may be half of a quote.
+                // Possibly the first half of an escaped quote.
                 return self.wait_in_string(c, (from, at), control, sink);
             }
             let mark = if byte == b'"' && self.string.quote == Quote::Double {
@@ -142,7 +142,7 @@ impl Reader {
                     return Flow::Go;
                 }
                 Decision::Inner => {
-                    // Handed out at once, so that it is not decided about again.
+                    // Emitted at once, so that it is not examined again.
                     self.piece(c, (from, at), control.take(), sink);
                     let what = ("a quote inside a string that is not escaped", "escaped it");
                     self.mend(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
@@ -189,7 +189,7 @@ impl Reader {
         }
     }
 
-    /// Hands out the text before `at`, except for what may stand after the string, and waits.
+    /// Emits the text before `at`, except a tail that may be behind the string, and waits for more.
     fn wait_in_string<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -203,7 +203,7 @@ impl Reader {
         Flow::Wait
     }
 
-    /// Hands out a piece of the string's text.
+    /// Emits a piece of the string's text.
     fn piece<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -217,7 +217,7 @@ impl Reader {
         if let Some(at) = control.filter(|&at| at < to && !self.string.control) {
             self.string.control = true;
             if from < at {
-                // What is told of the text before it comes first, however it was cut.
+                // The text before it is emitted first, so that the order does not depend on chunk boundaries.
                 self.add(&c.text[from..at], sink);
                 from = at;
             }
@@ -230,7 +230,7 @@ impl Reader {
         self.add(&c.text[from..to], sink);
     }
 
-    /// Adds decoded text to the string or key.
+    /// Appends decoded text to the string or key.
     pub(super) fn add<S: JsonSink + ?Sized>(&mut self, text: &str, sink: &mut S) {
         self.string.empty = false;
         if self.string.in_key {
@@ -238,7 +238,7 @@ impl Reader {
             return;
         }
         if !self.string.brackets {
-            // `{` and `[` differ in one bit. Without a way out the loop is a few instructions.
+            // `{` and `[` differ in one bit. Without an early exit the loop takes few instructions.
             self.string.brackets = text.bytes().fold(false, |any, byte| any | (byte | 0x20 == b'{'));
         }
         sink.event(JsonEvent::StringDelta(text));
@@ -248,7 +248,7 @@ impl Reader {
         self.add(character.encode_utf8(&mut [0; 4]), sink);
     }
 
-    /// Hands out the last piece and ends the string or key.
+    /// Emits the last piece and ends the string or key.
     fn close_string<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -275,11 +275,11 @@ impl Reader {
             }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
-        // What is under a key in quotes belongs to it, whatever was mended before the key.
+        // A value under a quoted key belongs to it, whatever was repaired before the key.
         self.suspicion.broken &= !self.string.in_key;
     }
 
-    /// Goes on after the string or key.
+    /// Continues behind the string or key.
     pub(super) fn string_done<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, after: usize, sink: &mut S) {
         self.lexeme = Lexeme::None;
         if self.string.in_key {
@@ -290,10 +290,10 @@ impl Reader {
         }
     }
 
-    /// Where the commas, closing brackets and white space before `to` begin.
+    /// Start of the commas, closing brackets and white space before `to`.
     fn tail(&self, bytes: &[u8], from: usize, to: usize) -> usize {
         if self.string.in_key {
-            // A colon may turn out to stand after the key, with blanks behind it.
+            // A colon, with blanks behind it, may turn out to be behind the key.
             let blanks = bytes[from..to].iter().rev().take(TAIL).take_while(|byte| **byte == b' ').count();
             let colon = to - blanks;
             return if colon > from && bytes[colon - 1] == b':' { colon - 1 } else { to };
@@ -307,7 +307,7 @@ impl Reader {
         at
     }
 
-    /// The text ends inside the string.
+    /// Ends a string that the end of the text truncates.
     fn unclosed<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -318,7 +318,8 @@ impl Reader {
         let bytes = c.bytes();
         let mut end = bytes.len();
         let tail = self.tail(bytes, from, end);
-        // Only closing brackets that end the whole value are taken for such, and only when the string opened none.
+        // Closing brackets count as such only if they end the whole value and the string contains no opening
+        // ones.
         if !self.string.brackets && self.closes_everything(&bytes[tail..]) {
             end = tail;
             let trimmed = bytes[from..end].trim_ascii_end().len();
@@ -333,7 +334,7 @@ impl Reader {
         self.mend(c, (end, end), &rules::MISSING_QUOTE, what, sink);
         c.at = end;
         if nothing {
-            // Not even half a key came.
+            // Not even half a key was read.
             self.lexeme = Lexeme::None;
             return Flow::Go;
         }
@@ -358,7 +359,7 @@ impl Reader {
         closed > 0 && closed == self.stack.len()
     }
 
-    /// Ends the string and the value at the place read, where another value begins.
+    /// Ends the string and the value at the current place, where another value begins.
     fn cut_string<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         self.close_string(c, (c.at, c.at), None, sink);
         self.end.closed_by_us = true;

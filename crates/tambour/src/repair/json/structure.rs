@@ -1,4 +1,4 @@
-//! What stands between tokens: brackets, commas, colons, comments, and what a token means where it stands.
+//! Punctuation between tokens: brackets, commas, colons, comments, and the role of an item at its place.
 
 use crate::lex::json::{self, Quote};
 use crate::repair::rules;
@@ -9,7 +9,7 @@ use super::peek::{More, Peek};
 use super::reader::Reader;
 use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Spot};
 
-/// What an item would be at the place read.
+/// Role of an item at the current place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Key,
@@ -17,7 +17,7 @@ pub(super) enum Slot {
 }
 
 impl Reader {
-    /// Reads between tokens until one begins, the value ends or the text does.
+    /// Reads between tokens until one begins, or the value or the text ends.
     pub(super) fn structure<S: JsonSink + ?Sized>(&mut self, c: &mut Cursor<'_>, sink: &mut S) -> Flow {
         let bytes = c.bytes();
         let began = self.stack.len();
@@ -40,7 +40,7 @@ impl Reader {
                     Ok(())
                 }
                 b'"' => self.double_quote(c, sink),
-                // The two that are where they belong; the others below.
+                // A comma and a colon in their regular place; the others are handled below.
                 b',' if self.expect == Expect::Next && depth > 0 => {
                     self.expect = Expect::Item;
                     (self.comma, self.comma_length) = (Spot::At(at), 1);
@@ -61,7 +61,7 @@ impl Reader {
             if done.is_err() {
                 return Flow::Wait;
             }
-            // A token begins, or what is read now is text around values.
+            // A token begins, or the text around values continues.
             if self.lexeme != Lexeme::None || self.stack.is_empty() && (began > 0 || self.chatty()) {
                 return Flow::Go;
             }
@@ -90,7 +90,7 @@ impl Reader {
         let p = Peek::new(bytes, at, c.last);
         if let Some((mark, length)) = json::mark(bytes, at) {
             if matches!(mark, b'{' | b'[') && self.stack.is_empty() {
-                // The report belongs to the value that begins.
+                // The report belongs to the value that begins here.
                 return self.punctuation(c, mark, length, sink);
             }
             self.odd_mark(c, at, length, sink);
@@ -163,7 +163,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reports a full-width mark, once: where more text is needed to tell what it is, it is read again.
+    /// Reports a full-width mark once, although it may be read again when more text arrives.
     pub(super) fn odd_mark<S: JsonSink + ?Sized>(
         &mut self,
         c: &Cursor<'_>,
@@ -207,7 +207,7 @@ impl Reader {
             Some(end) => c.at += end,
             None if c.last => c.at += rest.len(),
             None => {
-                // Half of `*/` may have come.
+                // Possibly half of `*/`.
                 let half = self.lexeme == Lexeme::BlockComment && rest.last() == Some(&b'*');
                 c.at += rest.len() - usize::from(half);
                 return Flow::Wait;
@@ -221,12 +221,13 @@ impl Reader {
         Flow::Go
     }
 
-    /// Whether the value stands in a fence of this character.
+    /// Whether the value is in a fence of this character.
     fn in_fence(&self, byte: u8) -> bool {
         self.chatty() && self.outside.fence.is_some_and(|(open, _)| open.mark == byte)
     }
 
-    /// A fence between tokens ends a value that stands in one; another is left out with its tag.
+    /// Handles a fence between tokens: it ends a value that is in a fence; any other is dropped with its
+    /// language.
     fn fence_inside<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -315,7 +316,7 @@ impl Reader {
         }
     }
 
-    /// Puts `null` where a value is missing.
+    /// Inserts `null` for a missing value.
     pub(super) fn null_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
         let what = ("a key without value", "gave it `null`");
         self.mend(c, (at, at), &rules::MISSING_VALUE, what, sink);
@@ -323,7 +324,7 @@ impl Reader {
         self.expect = Expect::Next;
     }
 
-    /// What an item that begins at `at` is; mends the comma or colon before it.
+    /// Begins an item at `at` and returns its role; repairs a missing comma or colon before it.
     pub(super) fn slot<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) -> Slot {
         self.stray_over(sink);
         let object = match self.stack.last() {
@@ -344,7 +345,7 @@ impl Reader {
             }
             Expect::Next => {
                 let what = ("no comma between two items", "added one");
-                // Between brackets there is one reading; behind a word or a text there may be others.
+                // Between brackets there is one reading; behind a word or a string there may be others.
                 let next = c.bytes().get(at).copied().unwrap_or_default();
                 let certain = self.bracketed && matches!((object, next), (true, b'"') | (false, b'{' | b'['));
                 let rule = match certain {

@@ -1,4 +1,4 @@
-//! Words without quotes where a value is due: numbers, literals, calls, and the beginning of strings that lost their quotes.
+//! Unquoted words in place of a value: numbers, literals, calls, and beginnings of strings without quotes.
 
 use serde_json::Number;
 
@@ -14,7 +14,7 @@ use super::reader::Reader;
 use super::state::{Cursor, Expect, Frame, Lexeme};
 
 impl Reader {
-    /// Reads what begins with something that is no punctuation and no quote.
+    /// Reads a token that begins with neither punctuation nor a quote.
     pub(super) fn word<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,
@@ -32,7 +32,7 @@ impl Reader {
         self.work += (end - at - self.seen) as u64;
         self.seen = end - at;
         if matches!(bytes.get(end), Some(b',' | b'}' | b']' | b'\n')) && end - at <= 8 {
-            // What most words are, without a further look.
+            // Fast path for small integers and standard literals.
             let word = &c.text[at..end];
             if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
                 self.seen = 0;
@@ -159,10 +159,10 @@ impl Reader {
                 Some(false) => "read as `false`",
                 None => "read as `null`",
             };
-            // A number that JSON cannot say is lost with it.
+            // A number that JSON cannot represent is lost.
             let word = &c.text[at..end];
             let number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
-            // `undefined` may mean that there is no value, and so may a word that was cut.
+            // `undefined` and truncated words may mean that there is no value.
             let certain =
                 matches!(word.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null" | "nil");
             let rule = match (number, certain) {
@@ -202,7 +202,7 @@ impl Reader {
         self.after_value(c, end, sink);
     }
 
-    /// A number beyond every double, such as `1e400`.
+    /// Emits a number beyond the range of a double, such as `1e400`, as a string.
     fn vast_number<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut Cursor<'_>,

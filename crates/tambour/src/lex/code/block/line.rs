@@ -1,48 +1,48 @@
-//! What is known of the line under way, up to its content.
+//! State of a Markdown line up to its content.
 
-/// What is known of the current line.
+/// State of the current line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::lex::code) enum Line {
-    /// Only blanks and marks of containers so far.
+    /// Only blanks and container markers so far.
     #[default]
     Start,
-    /// Digits of what may be the marker of a list item.
+    /// Digits of a possible list item marker.
     Number { digits: u8, value: u8 },
-    /// The marker of a list item, if a blank follows.
+    /// A list item marker, if a blank follows.
     Marker,
-    /// Blanks behind it.
+    /// Blanks behind the marker.
     Space,
-    /// `*`, `-` or `_`, which may make a thematic break. `indented`: text if they do not, but no paragraph.
+    /// `*`, `-` or `_`, which may form a thematic break. `indented`: otherwise text, but no paragraph.
     Rule { indented: bool },
-    /// So many `#`.
+    /// This many `#`.
     Heading(u8),
-    /// `=` below a paragraph, and blanks behind them.
+    /// `=` below a paragraph; `ended` once blanks follow.
     Underline { ended: bool },
-    /// A run of fence characters began the line.
+    /// A run of fence characters at the start of the line.
     Mark { mark: u8, len: u32 },
-    /// The run is over; what follows may be an info string.
+    /// The run is over; an info string may follow.
     Info { mark: u8, len: u32 },
-    /// Inside a fence: only blanks since a run that could close it.
+    /// Inside a fence: only blanks behind a run that could close it.
     Closing,
-    /// Anything else.
+    /// The content of the line.
     Inline,
 }
 
 impl Line {
-    /// Whether marks of containers and the like may come, and no content yet.
+    /// Whether the line has no content yet, so that container markers may follow.
     #[inline]
     pub(in crate::lex::code) fn is_beginning(self) -> bool {
         !matches!(self, Line::Mark { .. } | Line::Info { .. } | Line::Closing | Line::Inline)
     }
 }
 
-/// The marks of containers in a line, and its blanks. Small, since each line starts it anew.
+/// Container markers and blanks of a line. Small, since it is reset for each line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub(super) column: u32,
     /// Columns of blanks that belong to no container.
     pub(super) indent: u32,
-    /// How many of the open containers the line is in.
+    /// Number of open containers that the line continues.
     pub(super) matched: u8,
     /// Whether a blank would belong to the `>` before it.
     pub(super) quoted: bool,
@@ -50,16 +50,16 @@ pub(super) struct Before {
     pub(super) rule: Rule,
 }
 
-/// What may be the marker of a list item.
+/// A possible list item marker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marker {
     /// Columns up to its end.
     pub(super) width: u8,
-    /// Whether it may come right behind a paragraph.
+    /// Whether it may directly follow a paragraph.
     pub(super) interrupts: bool,
 }
 
-/// What may be a thematic break. List items that its signs began are none then.
+/// A possible thematic break. If it is one, its characters begin no list items.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rule {
     pub(super) mark: u8,
@@ -67,13 +67,13 @@ pub(super) struct Rule {
     pub(super) depth: u8,
 }
 
-/// Whether a byte is of a letter, with which no block begins.
+/// Whether a byte belongs to a letter, which begins no block.
 #[inline]
 pub(super) fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// Whether no block begins here, but a letter, or a strong one.
+/// Whether the content begins with a letter, possibly in strong emphasis, so that no block begins.
 #[inline]
 pub(super) fn is_text(content: &[u8]) -> bool {
     matches!(content, [first, ..] if is_letter(*first))
