@@ -1,6 +1,5 @@
 //! Runs messages: calls the upstream, reads the reply into the log, runs its tool calls, and repeats. The
 //! only place that waits for a model.
-//! place that waits for a model.
 
 mod attempt;
 mod best;
@@ -124,7 +123,6 @@ pub(crate) struct Offer {
 /// Runs a message to its end; its log always ends with one `completed` or `error`. The choices, at least one,
 /// are asked in order until one gives a usable reply.
 ///
-/// least, are asked in order until one gives something that can be used.
 ///
 /// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
 /// for every large value that it moves.
