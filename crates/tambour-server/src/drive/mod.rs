@@ -123,7 +123,6 @@ pub(crate) struct Offer {
 /// Runs a message to its end; its log always ends with one `completed` or `error`. The choices, at least one,
 /// are asked in order until one gives a usable reply.
 ///
-///
 /// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
 /// for every large value that it moves.
 pub(crate) async fn run(
