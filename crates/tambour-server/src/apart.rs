@@ -1,5 +1,6 @@
-//! A future that is polled when it was woken itself, and not whenever something beside it was: what waits for rare things beside a
-//! busy stream would otherwise be asked at each chunk, and several ask locks that all streams share.
+//! A wrapper that polls its inner future only on that future's own wake-ups. In a `select!` beside a busy
+//! stream, a future for a rare event would otherwise be polled at every chunk, and several of these take
+//! locks that all streams share.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// A future that is polled when it was woken itself. Once it is ready it stays pending.
+/// A future that polls its inner future only when that one was woken. After it is ready it stays pending.
 pub(crate) struct Apart<F>(FuturesUnordered<F>);
 
 impl<F: Future> Apart<F> {

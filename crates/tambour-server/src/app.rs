@@ -1,4 +1,4 @@
-//! What all requests share.
+//! Shared state of the server.
 
 mod settings;
 
@@ -35,77 +35,78 @@ use crate::tools::{Desks, Schemas, Webhooks};
 use crate::turns::Turns;
 use crate::upstream::{Kind, Replay, Service, Source, Upstream};
 
-/// The state as handlers get it.
+/// The state as handlers receive it.
 pub(crate) type AppState = Arc<App>;
 
 /// The state of the server.
 pub(crate) struct App {
-    /// What a reload replaces.
+    /// Part that a reload replaces.
     loaded: RwLock<Arc<Loaded>>,
-    /// What survives.
+    /// Persistent store.
     pub store: Arc<dyn Store>,
-    /// Messages that are running.
+    /// Running messages and turns.
     pub live: Running,
-    /// Room for what requests take.
+    /// Memory budget of requests.
     pub memory: Memory,
-    /// Does what takes long and waits for nothing.
+    /// Pool for CPU-bound work.
     pub aside: Aside,
-    /// Schemas of tools that were compiled.
+    /// Cache of compiled tool schemas.
     pub schemas: Schemas,
-    /// Where clients leave what running messages wait for.
+    /// Pending confirmations and client results that running messages wait for.
     pub desks: Desks,
-    /// Whose turn it is in each conversation.
+    /// Queue of turns in each conversation.
     pub turns: Turns,
-    /// Requests that may come again and are under way.
+    /// Idempotency keys of requests in progress.
     pub claims: Arc<Claims>,
-    /// How much may be asked with each key.
+    /// Rate and token limits of keys.
     pub quotas: Quotas,
-    /// Templates of dialogues that were read.
+    /// Cache of parsed dialogue templates.
     pub templates: Arc<ReadTemplates>,
-    /// Turns of dialogues that may come again and are under way.
+    /// Turns of dialogues in progress that a client may repeat.
     pub under_way: Arc<UnderWay>,
-    /// Messages that run in conversations under names of clients.
+    /// Running messages in conversations named by clients.
     pub threads: Threads,
-    /// Event streams that are open.
+    /// Open event streams.
     pub streams: Arc<Streams>,
-    /// Settings that can be changed while it runs.
+    /// Settings that can be changed at run time.
     pub settings: RwLock<Settings>,
-    /// Held while these change, in the database and here.
+    /// Held while settings change, in the store and in memory.
     pub settings_change: tokio::sync::Mutex<()>,
     /// API keys.
     pub keys: Keys,
-    /// What is counted.
+    /// Counters.
     pub metrics: Metrics,
-    /// Spans of what happens.
+    /// Tracing spans.
     pub traces: Traces,
-    /// Something was deleted, and is to leave the files.
+    /// Notified when data was deleted and has to be erased from the files.
     pub deleted: Notify,
-    /// Ends when the server stops taking requests.
+    /// Cancelled when the server stops accepting requests.
     pub closing: CancellationToken,
-    /// Ends when running messages get no more time.
+    /// Cancelled when running messages get no more time.
     pub halting: CancellationToken,
-    /// The runs.
+    /// Tasks of running messages.
     pub runs: TaskTracker,
 }
 
-/// The configuration, and what was made of it.
+/// The configuration and everything derived from it.
 pub(crate) struct Loaded {
-    /// How the server is configured.
+    /// The configuration.
     pub config: Config,
     /// Upstreams by name.
     pub upstreams: BTreeMap<String, Arc<Upstream>>,
-    /// Calls webhooks.
+    /// Client for webhooks.
     pub webhooks: Webhooks,
-    /// MCP servers, whose tools messages may name.
+    /// MCP servers, whose tools messages may use.
     pub mcp: Servers,
-    /// Prompts of blocks by their alias.
+    /// Skeins by alias.
     pub skeins: BTreeMap<String, Value>,
-    /// Whose turn it is among aliases that share their work.
+    /// Round-robin state of aliases that share their load.
     rotation: Rotation,
 }
 
 impl Loaded {
-    /// Makes what a configuration describes. MCP servers that are as they were `before` stay connected.
+    /// Builds the state that a configuration describes. MCP servers whose settings equal those in `before`
+    /// stay connected.
     pub(crate) fn new(
         config: Config,
         metrics: &Metrics,
@@ -119,14 +120,14 @@ impl Loaded {
         Ok(Loaded { config, upstreams, webhooks, mcp, skeins, rotation: Rotation::default() })
     }
 
-    /// The upstream of that name, or the default one.
+    /// Returns the named upstream, or the default one.
     #[must_use]
     pub(crate) fn upstream(&self, name: Option<&str>) -> Option<Arc<Upstream>> {
         self.upstreams.get(name.or_else(|| self.config.default_upstream())?).cloned()
     }
 
-    /// The aliases that are asked for an alias, in order, until one gives something that can be used. Those whose upstreams failed
-    /// again and again come last.
+    /// Returns the chain of aliases to try for an alias, in order, until one gives a usable reply. Aliases
+    /// whose upstreams keep failing come last.
     pub(crate) fn order<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
         let mut chain = self.config.chain(alias);
         if chain.len() < 2 {
@@ -134,7 +135,7 @@ impl Loaded {
         }
         let upstream = |name: &str| self.upstream(self.config.aliases[name].upstream.as_deref());
         let well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
-        // Stable: the order of the configuration is kept within both.
+        // The sort is stable: both groups keep the order of the configuration.
         chain.sort_by_key(|name| !well(name));
         let weight = |name: &str| self.config.aliases[name].weight.filter(|weight| *weight > 0);
         let first = if weight(alias).is_some() {
@@ -144,7 +145,7 @@ impl Loaded {
         } else {
             None
         };
-        // One that has rested long enough shows how it is, before others are asked.
+        // An upstream whose pause is over is probed first.
         let rested = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_again(now));
         let first = chain.iter().copied().find(rested).or(first);
         if let Some(at) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
@@ -154,31 +155,31 @@ impl Loaded {
     }
 }
 
-/// The messages and turns of dialogues that are running, by id.
+/// Running messages and turns of dialogues, by id.
 #[derive(Default)]
 pub(crate) struct Running {
     by_id: Mutex<HashMap<String, OwnedRun>>,
 }
 
-/// One of them.
+/// Running message or turn with its owner.
 struct OwnedRun {
     owner: String,
     live: Arc<Live>,
     kind: RunKind,
-    /// Its conversation or dialogue.
+    /// Id of its conversation or dialogue.
     conversation: String,
-    /// Those before it are over; known of a turn.
+    /// Set for a turn once the turns before it are over.
     reached: bool,
 }
 
-/// A turn of a dialogue among what is running, as long as this lasts.
+/// Registration of a turn of a dialogue; dropping it removes the turn.
 pub(crate) struct RunningTurn {
     app: Arc<App>,
     live: Arc<Live>,
 }
 
 impl RunningTurn {
-    /// Counts a turn of an owner's dialogue, unless as much runs as may.
+    /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
     pub(crate) fn begin(app: &Arc<App>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
         let most = app.loaded().config.max_running;
         let live = Live::new(ids::new("turn"));
@@ -186,12 +187,12 @@ impl RunningTurn {
         added.then(|| RunningTurn { app: app.clone(), live })
     }
 
-    /// Its readers, and the word to stop.
+    /// Returns the handle with its readers and its cancellation.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.live
     }
 
-    /// Those before it are over.
+    /// Marks the turn as first in its queue.
     pub(crate) fn reached(&self) {
         let mut by_id = self.app.live.lock();
         if let Some(turn) = by_id.get_mut(&self.live.id) {
@@ -208,7 +209,7 @@ impl Drop for RunningTurn {
 }
 
 impl Running {
-    /// Adds a message of an owner's conversation, unless the owner has `most` already.
+    /// Adds a message of an owner's conversation; `false` if the owner has `most` already.
     pub(crate) fn add(&self, owner: &str, conversation: &str, live: Arc<Live>, most: usize) -> bool {
         self.insert((owner, conversation), RunKind::Message, live, most)
     }
@@ -233,34 +234,34 @@ impl Running {
         true
     }
 
-    /// The running message of that id.
+    /// Returns the running message of that id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.lock();
         by_id.get(id).filter(|run| run.kind == RunKind::Message).map(|run| run.live.clone())
     }
 
-    /// The running turn of that id.
+    /// Returns the running turn of that id.
     pub(crate) fn get_turn(&self, id: &str) -> Option<Arc<Live>> {
         let by_id = self.lock();
         by_id.get(id).filter(|run| run.kind == RunKind::Turn).map(|run| run.live.clone())
     }
 
-    /// The messages that are running.
+    /// Returns all running messages.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         self.those(|run| run.kind == RunKind::Message)
     }
 
-    /// The messages of a conversation that are running, those that wait in its line and those that are about to begin too.
+    /// Returns the running messages of a conversation, including queued ones and ones about to begin.
     pub(crate) fn messages(&self, conversation: &str) -> Vec<Arc<Live>> {
         self.those(|run| run.kind == RunKind::Message && run.conversation == conversation)
     }
 
-    /// The turn of a dialogue that is running, and those before it that are about to be removed.
+    /// Returns the active turn of a dialogue, and ended ones not yet removed.
     pub(crate) fn reached(&self, dialogue: &str) -> Vec<Arc<Live>> {
         self.those(|run| run.kind == RunKind::Turn && run.conversation == dialogue && run.reached)
     }
 
-    /// The turns of a dialogue, those that wait in its line too.
+    /// Returns the turns of a dialogue, including queued ones.
     pub(crate) fn turns(&self, dialogue: &str) -> Vec<Arc<Live>> {
         self.those(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
     }
@@ -274,14 +275,14 @@ impl Running {
         self.lock().remove(id);
     }
 
-    /// How many there are.
+    /// Returns the number of running messages and turns.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 }
 
 impl App {
-    /// The state of a server that starts.
+    /// Creates the state of a starting server.
     pub(crate) fn new(
         loaded: Loaded,
         (metrics, traces): (Metrics, Traces),
@@ -320,7 +321,7 @@ impl App {
         }
     }
 
-    /// Counts what was asked with a key, for its limits and for `GET /api/v1/usage`.
+    /// Charges usage to a key: for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn spent(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
         let more = self.usage(key, owner, requests, usage);
         if let Err(error) = self.store.add_usage(&more).await {
@@ -328,14 +329,14 @@ impl App {
         }
     }
 
-    /// Adds the figures of a reply that is no message.
+    /// Adds the figures of a reply that belongs to no message.
     pub(crate) async fn count(&self, figures: &[Figures]) {
         if let Err(error) = self.store.add_figures(figures).await {
             tracing::error!(%error, "figures of a reply are not counted");
         }
     }
 
-    /// Counts what was asked with a key for its limits, and gives what is to be stored of it.
+    /// Charges usage to the limits of a key; returns the row to store.
     pub(crate) fn usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> Usage {
         let (tokens, now) = (Tokens::of(usage), Timestamp::now());
         self.quotas.spend(key, tokens, now);
@@ -351,37 +352,37 @@ impl App {
         }
     }
 
-    /// The configuration as it is now. What is running keeps the one it began with.
+    /// Returns the current configuration. Running messages keep the one they began with.
     #[must_use]
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the configuration for what begins from now on.
+    /// Replaces the configuration for messages that begin from now on.
     pub(crate) fn replace(&self, loaded: Loaded) {
         loaded.mcp.start();
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
     }
 
-    /// The settings as they are now.
+    /// Returns the current settings.
     #[must_use]
     pub(crate) fn settings(&self) -> Settings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the settings for what begins from now on. Who calls holds `settings_change`.
+    /// Replaces the settings for messages that begin from now on. The caller holds `settings_change`.
     pub(crate) fn replace_settings(&self, settings: Settings) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// What the server brings to the reading of a reply that comes now.
+    /// Returns the defaults for reading a reply that begins now.
     #[must_use]
     pub(crate) fn own(&self) -> Own {
         let config = &self.loaded().config;
         Own::new(&config.limits, &config.tools, &self.settings())
     }
 
-    /// Cancels what runs, and waits until it has ended.
+    /// Cancels runs and waits until they have ended.
     pub(crate) async fn end(&self, runs: Vec<Arc<Live>>) {
         runs.iter().for_each(|live| live.cancel.cancel());
         for live in runs {
@@ -389,7 +390,7 @@ impl App {
         }
     }
 
-    /// Cancels the running messages whose rows fit, and waits until they have ended.
+    /// Cancels the running messages whose rows match and waits until they have ended.
     pub(crate) async fn end_all(&self, fits: impl Fn(&MessageRow) -> bool) -> Result<(), Problem> {
         for live in self.live.all() {
             let Some(row) = self.store.message(&live.id).await? else { continue };
@@ -401,7 +402,7 @@ impl App {
         Ok(())
     }
 
-    /// Does work to its end, also when the client that asked for it goes away half-way.
+    /// Runs work to completion, even if the client that requested it disconnects.
     pub(crate) async fn undisturbed<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Problem>> + Send + 'static,
@@ -410,7 +411,7 @@ impl App {
     }
 }
 
-/// Makes the upstreams of a configuration.
+/// Creates the upstreams of a configuration.
 pub(crate) fn upstreams(
     config: &Config,
     metrics: &Metrics,

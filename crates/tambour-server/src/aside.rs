@@ -1,6 +1,8 @@
-//! Work that takes long and waits for nothing: on threads of its own, a few at a time, so that the workers stay free for streams.
+//! Bounded pool for CPU-bound work on blocking threads, so that the async workers stay free for streams.
 //!
-//! Owners take turns: what one asks for waits in that one's own line, of which only the first few stand in the line of all.
+//!
+//! Owners are served fairly: each has its own queue, of which only the first few entries are in the common
+//! queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +13,29 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::by_owner::ByOwner;
 use crate::http::problem::Problem;
 
-/// Bytes of a request from which on its work is done here; less is done sooner than handed over.
+/// Size in bytes from which a request's work is done in the pool; smaller work is faster than handing it
+/// over.
 pub(crate) const LONG: usize = 64 << 10;
 
-/// Work of one owner that waits, at most.
+/// Most waiting jobs of one owner.
 const WAITING: usize = 256;
 
-/// Does work beside the workers.
+/// Bounded pool for CPU-bound work.
 pub(crate) struct Aside {
     all: Arc<Semaphore>,
-    /// Turns of one owner at a time.
+    /// Most running jobs of one owner.
     each: usize,
     lines: ByOwner<Line>,
 }
 
-/// The line of one owner.
+/// Queue of one owner.
 struct Line {
     turns: Arc<Semaphore>,
-    /// Places in it, those that have their turn too.
+    /// Places in the queue, including those of running jobs.
     places: Arc<Semaphore>,
 }
 
-/// A turn to work, which lasts as long as this does.
+/// Permission to work, released on drop.
 pub(crate) struct WorkTurn {
     _place: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
@@ -41,7 +44,8 @@ pub(crate) struct WorkTurn {
 }
 
 impl Aside {
-    /// As many at a time as half of the processors, since streams want them too; half of these, one at least, for one owner.
+    /// Creates a pool with half of the processors, since streams need them too; one owner gets half of the
+    /// pool, at least one.
     pub(crate) fn new() -> Aside {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Aside::of((processors / 2).max(1))
@@ -51,11 +55,11 @@ impl Aside {
         Aside { all: Arc::new(Semaphore::new(turns)), each: turns.div_ceil(2), lines: ByOwner::default() }
     }
 
-    /// Does the work when it is its owner's turn. Nobody waits for it any more when the caller has gone; what has not begun then is not
-    /// begun, and what has keeps its turn until it is done.
+    /// Runs the work when it is its owner's turn. If the caller is dropped, work that has not begun is not
+    /// begun, and work that has keeps its permission until it is done.
     ///
     /// # Errors
-    /// Too much of the same owner waits, or the work panicked.
+    /// The owner's queue is full, or the work panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         owner: &str,
@@ -69,10 +73,10 @@ impl Aside {
         done.await.map_err(|_| Problem::internal())
     }
 
-    /// Waits for a turn of an owner.
+    /// Waits for a permission of an owner.
     ///
     /// # Errors
-    /// Too much of the same owner waits.
+    /// The owner's queue is full.
     pub(crate) async fn turn(&self, owner: &str) -> Result<WorkTurn, Problem> {
         let line = self.line(owner);
         let place = line.places.clone().try_acquire_owned().map_err(|_| {
@@ -81,7 +85,7 @@ impl Aside {
             );
             Problem::too_many("too_many_running", detail)
         })?;
-        // Nothing closes these.
+        // The semaphores are never closed.
         let own = line.turns.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
         let all = self.all.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
         Ok(WorkTurn { _place: place, _own: own, _all: all, _line: line })
@@ -95,7 +99,7 @@ impl Aside {
     }
 }
 
-/// A flag that is set when this is dropped: work ends by it that nobody waits for any more.
+/// Flag that is set on drop, so that work nobody waits for can stop.
 #[derive(Default)]
 pub(crate) struct EndFlag(pub(crate) Arc<AtomicBool>);
 
@@ -105,7 +109,7 @@ impl Drop for EndFlag {
     }
 }
 
-/// Does work that may take long on this thread; the other tasks of a worker go on elsewhere meanwhile.
+/// Runs work that may take long on this thread; other tasks of the worker move elsewhere meanwhile.
 pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> T {
     let several = Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
     if several { tokio::task::block_in_place(work) } else { work() }
@@ -128,7 +132,7 @@ mod tests {
         let mut b = Box::pin(aside.turn("b"));
         assert!((&mut b).now_or_never().is_none());
         drop(first);
-        // The next one of the first owner has only now come into the line of all, behind the other owner's.
+        // The first owner's next job has only now entered the common queue, after the other owner's.
         assert!(others[0].as_mut().now_or_never().is_none());
         let turn = (&mut b).now_or_never().expect("it is the other owner's turn").ok().unwrap();
         drop(turn);

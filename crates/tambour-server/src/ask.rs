@@ -1,4 +1,4 @@
-//! Asking a model: the one way in which a message begins, whatever route it came by.
+//! Starts messages: the single entry point for all routes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,64 +21,64 @@ use crate::store::{Acquired, MessageRow, NewRun, StoreError, Written};
 use crate::upstream::Message;
 use tokio::sync::OwnedMutexGuard;
 
-/// What is asked for.
+/// Request to start a message.
 pub(crate) struct Asked {
-    /// Whose message it is, and with what key.
+    /// Client and key of the request.
     pub(crate) caller: Caller,
     pub(crate) request_id: String,
-    /// One of the owner's; a new one when absent.
+    /// An existing conversation of the owner; a new one is made when absent.
     pub(crate) conversation_id: Option<String>,
-    /// What is said now; earlier messages of the conversation go before `text`.
+    /// The new prompt; earlier messages of the conversation precede its `text`.
     pub(crate) prompt: Sent,
-    /// Who is asked, first and when nothing that can be used came of those before; the messages are put in when it is the message's
-    /// turn. There is one at least.
+    /// Upstreams to ask, the fallbacks in order; at least one. Their messages are filled in when the message
+    /// has its turn.
     pub(crate) choices: Vec<Choice>,
     pub(crate) offer: Option<Offer>,
-    /// The reader sees raw text.
+    /// The client receives the raw text.
     pub(crate) legacy: bool,
     pub(crate) max_reasks: u32,
-    /// Whether it waits while another message of the conversation runs, or is refused.
+    /// Whether it queues behind a running message of the conversation, or is refused.
     pub(crate) waits: bool,
-    /// What was asked for, as JSON, for the record.
+    /// The request as JSON, for the record.
     pub(crate) request: String,
-    /// A word of the client's own, under which the same request is the same message.
+    /// Idempotency key of the client.
     pub(crate) repeat: Option<String>,
-    /// Whether somebody reads from the beginning.
+    /// Whether a reader is attached from the beginning.
     pub(crate) read: bool,
-    /// How long it goes on when nobody reads it any more; the server's time when absent.
+    /// Time that it continues without a reader; the server's default when absent.
     pub(crate) grace: Option<Duration>,
-    /// What world info has done up to here, if that is to be remembered for the next turn.
+    /// State of timed lore so far, if the next turn is to know it.
     pub(crate) timed: Option<Timed>,
-    /// Id of the message in whose place it is made, and the turn in its conversation.
+    /// Id of the message that this one replaces, with the turn in its conversation.
     pub(crate) instead: Option<(String, OwnedMutexGuard<()>)>,
 }
 
-/// The prompt of a message whose turn has not come.
+/// Prompt of a message that waits for its turn.
 pub(crate) struct Prompt {
     sent: Sent,
-    /// Whether earlier messages of the conversation go before it.
+    /// Whether earlier messages of the conversation precede it.
     goes_on: bool,
-    /// Whether the conversation was there before the message.
+    /// Whether the conversation existed before the message.
     pub(crate) known: bool,
-    /// The turn in the conversation, where the message has it already.
+    /// The turn in the conversation, if the message holds it already.
     turn: Option<OwnedMutexGuard<()>>,
 }
 
-/// A message that runs.
+/// A started message.
 pub(crate) struct Started {
     pub(crate) row: Arc<MessageRow>,
     pub(crate) reading: Option<Reading>,
-    /// It was begun before, by the same request.
+    /// It was started before by the same request.
     pub(crate) repeated: bool,
 }
 
-/// Stores a message and runs it. From here on it ends by itself, whatever becomes of who asked.
+/// Stores a message and starts its run, which continues even if the client disconnects.
 pub(crate) async fn start(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
     let work = app.clone();
     app.undisturbed(async move { begin(&work, asked).await }).await
 }
 
-/// What a message that begins takes of what there is a limit of; given back unless it begins.
+/// Reserved quota and running slot of a message; released on drop unless the message has begun.
 struct Admission<'a> {
     app: &'a App,
     caller: &'a Caller,
@@ -87,7 +87,7 @@ struct Admission<'a> {
 }
 
 impl<'a> Admission<'a> {
-    /// Takes it, or refuses the message.
+    /// Reserves both, or refuses the message.
     fn take(
         app: &'a App,
         caller: &'a Caller,
@@ -131,12 +131,12 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         ..MessageRow::default()
     };
     let live = Live::new(row.id.clone());
-    // The first reader is there before the run begins, so that its going away is noticed.
+    // Registered before the run begins, so that its leaving is noticed.
     let reading = asked.read.then(|| live.read());
     let room = app.memory.run(&row.owner, asked.caller.hold.kept())?;
     let mut admission = Admission::take(app, &asked.caller, &row.conversation_id, live.clone())?;
     let (instead, turn) = asked.instead.unzip();
-    // Before the model is asked: what cannot be kept is not begun.
+    // Stored before the model is asked: a message that cannot be stored does not begin.
     let started = Instant::now();
     let conversation = row.conversation_id.clone();
     let new = NewRun { row, opens, alone: !asked.waits, since: idempotency::since(), instead };
@@ -185,7 +185,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         grace: asked.grace.unwrap_or(Duration::from_millis(app.loaded().config.grace_ms)),
         _kept: room,
     };
-    // Others may come while it waits for its model.
+    // Its memory is free for others while the message waits for its model.
     asked.caller.hold.release();
     let goes_on = !opens && asked.prompt.messages.is_none();
     let prompt = Prompt { sent: asked.prompt, goes_on, known: !opens, turn };
@@ -197,7 +197,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
         return Err(StoreError::Closed.into());
     }
     if let Some(timed) = &asked.timed {
-        // Without it the message is good; the next turn has world info begin anew.
+        // Failing here leaves the message valid; timed lore restarts in the next turn.
         let kept = app.store.keep_lore(&row.conversation_id, &json!(timed).to_string()).await;
         kept.unwrap_or_else(
             |error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"),
@@ -208,7 +208,7 @@ async fn begin(app: &Arc<App>, asked: Asked) -> Result<Started, Problem> {
 }
 
 impl Prompt {
-    /// The turn in the conversation, when no other message and no change of its state has it.
+    /// Waits for the turn in the conversation, exclusive of other messages and state changes.
     pub(crate) async fn turn(&mut self, app: &App, row: &MessageRow) -> OwnedMutexGuard<()> {
         match self.turn.take() {
             Some(turn) => turn,
@@ -216,7 +216,7 @@ impl Prompt {
         }
     }
 
-    /// The messages for the model, and what is kept of them, when the message has its turn.
+    /// Builds the messages for the model and the prompt to log. Called when the message has its turn.
     pub(crate) async fn sent(self, app: &App, row: &MessageRow) -> Result<(Sent, Vec<Message>), StoreError> {
         let (sent, messages) = if self.goes_on {
             history::prompt(app, row, self.sent).await?

@@ -1,9 +1,9 @@
-//! One value for each owner, made when it is first asked for, and gone when nobody holds it any more.
+//! //! One shared value per owner: created on first use, dropped with its last holder.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The values that are held.
+/// Map from an owner to its shared value. Holds weak references only.
 pub(crate) struct ByOwner<T> {
     held: Mutex<HashMap<String, Weak<T>>>,
 }
@@ -15,13 +15,13 @@ impl<T> Default for ByOwner<T> {
 }
 
 impl<T> ByOwner<T> {
-    /// The value of an owner.
+    /// Returns the value of an owner, or makes it.
     pub(crate) fn get(&self, owner: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = held.get(owner).and_then(Weak::upgrade) {
             return value;
         }
-        // Those that are over are in the way of nobody, but in memory.
+        // Drops dead entries before the map would grow.
         if held.len() == held.capacity() {
             held.retain(|_, value| value.strong_count() > 0);
         }

@@ -1,5 +1,6 @@
-//! One connection of a client. What it still sends after its answer is taken in for a while: who closes on unread bytes resets the
-//! connection, and the answer is lost to a client that writes its whole request first.
+//! Serves one client connection. After the response, unread request bytes are drained for a while: closing
+//! with unread bytes resets the connection, and a client that writes its whole request first would lose the
+//! response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,47 +21,47 @@ use tokio_util::sync::CancellationToken;
 
 use crate::apart::Apart;
 
-/// What is known of a connection.
+/// State of a connection, shared with its requests.
 #[derive(Debug)]
 pub(crate) struct Connection {
     opened: Instant,
-    /// When the client took something last, in milliseconds since it was opened.
+    /// Time of the last successful write, in milliseconds since it was opened.
     written: AtomicU64,
-    /// Closes it at once.
+    /// Closes the connection at once when cancelled.
     pub(crate) cut: CancellationToken,
-    /// The body of the request under way is not read to its end.
+    /// Set while the body of the current request is not fully read.
     unread: AtomicBool,
 }
 
-/// How long is taken in what a client still sends after its answer, how long it may stop, and how many bytes that may be.
+/// Limits for draining a request after its response: total time, idle time and bytes.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_IDLE: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
 
 impl Connection {
-    /// Milliseconds since it was opened.
+    /// Returns the milliseconds since it was opened.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// What is left of the body is not taken in after the answer: its client has had its time.
+    /// Skips draining the rest of the body after the response: the client has had its time.
     pub(crate) fn give_up(&self) {
         self.unread.store(false, Ordering::Relaxed);
     }
 
-    /// When the client took something last, in the same measure.
+    /// Returns the time of the last successful write, comparable with `now`.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 }
 
-/// Serves one connection. After `hang_up` it takes no further request and ends with the one under way.
+/// Serves one connection. After `hang_up` it accepts no further request and ends with the current one.
 pub(crate) async fn serve(
     socket: TcpStream,
     service: TowerToHyperService<axum::Router>,
     hang_up: CancellationToken,
 ) {
-    // Small frames leave at once.
+    // Small frames are sent at once.
     let _ = socket.set_nodelay(true);
     let connection = Arc::new(Connection {
         opened: Instant::now(),
@@ -95,7 +96,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// The body of a request; notes whether it is read to its end.
+/// Request body that notes whether it is read to its end.
 struct Noted {
     body: Incoming,
     connection: Arc<Connection>,
@@ -132,15 +133,15 @@ impl HttpBody for Noted {
     }
 }
 
-/// A socket that notes when its other end has taken something, and takes in what is unread before it closes.
+/// Socket that notes the time of each write and drains unread input before it closes.
 struct Taken {
     socket: TcpStream,
     connection: Arc<Connection>,
-    /// Nothing is written any more.
+    /// Draining, after the write side was shut down.
     closing: Option<Closing>,
 }
 
-/// What is still taken in.
+/// Remaining limits of draining.
 struct Closing {
     alarm: Pin<Box<Sleep>>,
     until: tokio::time::Instant,
@@ -154,7 +155,7 @@ impl Closing {
         Closing { alarm, until: now + LINGER, bytes: LINGER_BYTES }
     }
 
-    /// Ready when the other end has closed too, or has had its time.
+    /// Drains input; ready when the peer has closed or a limit is reached.
     fn poll(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         let mut space = [std::mem::MaybeUninit::uninit(); 16 << 10];
         loop {

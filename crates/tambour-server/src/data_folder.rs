@@ -1,16 +1,16 @@
-//! The data folder and its files are for the user of the server alone: replies and prompts are nobody else's.
+//! The data folder and its files are readable by the server's user only: they hold prompts and replies.
 
 use std::io;
 use std::path::Path;
 
 pub(crate) use system::{create, sync};
 
-/// Makes the folder of the database `file`, the file and its lock, unless they are there, and closes them to others. SQLite
-/// gives what it adds to the file the mode of the file. The folder is closed to others if it is `data`, and not
-/// one that everybody puts files in.
+/// Creates the folder of the database `file`, the file and its lock if they are missing, and removes access
+/// for others. SQLite gives its side files the mode of the database file. The folder itself is restricted
+/// only if it is `data` and not a shared one such as `/tmp`.
 ///
 /// # Errors
-/// The folder or a file cannot be made.
+/// The folder or a file cannot be created.
 pub(crate) fn prepare(file: &Path, data: &Path) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
@@ -22,13 +22,13 @@ pub(crate) fn prepare(file: &Path, data: &Path) -> io::Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for beside in ["", "-wal", "-shm", "-journal"] {
         let path = file.with_file_name(format!("{name}{beside}"));
-        // An empty file is an empty database; what SQLite puts beside it is its own affair.
+        // An empty file is a valid empty database; SQLite creates its side files itself.
         if beside.is_empty() {
             system::make_file(&path)?;
         }
         system::close_file(&path);
     }
-    // All that is in it is made by us.
+    // The server creates everything in it.
     let journal = file.with_extension("journal");
     system::make_folder(&journal)?;
     system::close_folder(&journal);
@@ -45,26 +45,27 @@ mod system {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
     use std::path::Path;
 
-    /// A folder that everybody puts files in, as `/tmp`.
+    /// Sticky bit of a shared folder such as `/tmp`.
     const SHARED: u32 = 0o1000;
 
     pub(super) fn make_folder(path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
-    /// Makes a file that grows.
+    /// Creates a new file for appending.
     pub(crate) fn create(path: &Path) -> io::Result<File> {
         OpenOptions::new().create_new(true).append(true).mode(0o600).open(path)
     }
 
-    /// Brings the names of a folder to the disk.
+    /// Flushes the entries of a folder to disk.
     pub(crate) fn sync(folder: &Path) -> io::Result<()> {
         crate::fail::fault("folder.sync")?;
         File::open(folder)?.sync_all()
     }
 
     pub(super) fn make_file(path: &Path) -> io::Result<()> {
-        // One that is there is not opened: closing it again would let go of locks that SQLite may hold in this process.
+        // An existing file is not opened: closing it would release locks that SQLite may hold in this
+        // process.
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
@@ -92,7 +93,7 @@ mod system {
         let path = path.display();
         match closed {
             Ok(()) => tracing::warn!(%path, before, "others could read it; it is closed to them now"),
-            // Of another user who lets us in: that one's affair.
+            // Owned by another user who grants us access: left as it is.
             Err(error) => {
                 tracing::warn!(%path, before, %error, "others can read it, and it cannot be closed to them")
             }
@@ -113,7 +114,7 @@ mod system {
         std::fs::OpenOptions::new().create_new(true).append(true).open(path)
     }
 
-    /// Does nothing: such systems keep the names of a folder themselves.
+    /// Does nothing: these systems persist folder entries themselves.
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
     pub(crate) fn sync(_: &Path) -> io::Result<()> {
         Ok(())

@@ -1,13 +1,13 @@
-//! Open files, which connections are: as many as the system allows, and what of them event streams may take.
+//! The limit of open files, and the number of event streams that it allows.
 
-/// Files beside connections: the database, the log, names that are resolved.
+/// Files reserved for other uses: the database, the log, name resolution.
 const OWN: usize = 64;
-/// More are not planned with, however many are allowed.
+/// Upper bound of open files to plan with, however many the system allows.
 const MOST: usize = 1 << 20;
-/// Where the system does not say.
+/// Fallback if the system does not report its limit.
 const UNKNOWN: usize = 8192;
 
-/// Raises the limit of this process to what the system allows.
+/// Raises the soft limit of open files of this process to the hard limit.
 pub(crate) fn raise() {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(files) => tracing::debug!(files, "open files that are allowed"),
@@ -15,8 +15,8 @@ pub(crate) fn raise() {
     }
 }
 
-/// Event streams that there may be in all: one has a connection, and most have another one to a model; an eighth is left
-/// for other requests.
+/// Returns the most event streams the server opens in all. A stream needs one connection to its client and
+/// usually one to an upstream; an eighth of the files is left to other requests.
 pub(crate) fn streams() -> usize {
     let files = allowed().min(MOST);
     (files.saturating_sub(OWN).saturating_sub(files / 8) / 2).max(1)
@@ -24,7 +24,7 @@ pub(crate) fn streams() -> usize {
 
 #[cfg(unix)]
 fn allowed() -> usize {
-    // What the limit can be raised to.
+    // The hard limit, to which `raise` raises the soft one.
     rlimit::Resource::NOFILE.get().map_or(UNKNOWN, |(_, hard)| usize::try_from(hard).unwrap_or(usize::MAX))
 }
 

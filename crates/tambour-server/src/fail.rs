@@ -1,4 +1,5 @@
-//! Fail points: places where a crash, or a system that refuses, must lose and repeat nothing. Tests arm them; otherwise they cost one load.
+//! Fail points: named places at which tests simulate a crash or a system error, to show that nothing is lost
+//! or done twice. An unarmed point costs one atomic load.
 
 use std::io;
 use std::sync::OnceLock;
@@ -6,29 +7,31 @@ use std::sync::OnceLock;
 static HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
 static FAULTS: OnceLock<fn(&'static str) -> io::Result<()>> = OnceLock::new();
 
-/// Calls `hook` at each fail point of this process from now on, with the point's name.
+/// Registers `hook`, which every fail point of this process calls with its name from now on. Only the first
+/// hook counts.
 pub fn arm(hook: fn(&'static str)) {
     let _ = HOOK.set(hook);
 }
 
-/// Asks `hook` at each place where the system may refuse something, from now on: its error is taken for the system's.
+/// Registers `hook`, which may replace the result of a system call at each fault point with its own error.
+/// Only the first hook counts.
 pub fn arm_faults(hook: fn(&'static str) -> io::Result<()>) {
     let _ = FAULTS.set(hook);
 }
 
-/// Whether there is somebody who listens.
+/// Returns `true` if a hook is registered.
 pub(crate) fn is_armed() -> bool {
     HOOK.get().is_some()
 }
 
-/// A fail point.
+/// Marks a place where a test may crash the process.
 pub(crate) fn point(name: &'static str) {
     if let Some(hook) = HOOK.get() {
         hook(name);
     }
 }
 
-/// A place where the system may refuse something.
+/// Marks a system call that a test may make fail.
 pub(crate) fn fault(name: &'static str) -> io::Result<()> {
     FAULTS.get().map_or(Ok(()), |hook| hook(name))
 }

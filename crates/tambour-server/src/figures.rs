@@ -1,4 +1,4 @@
-//! Figures of one reply: what it adds to those of its hour.
+//! Figures of one reply, as added to the totals of its hour.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -7,20 +7,20 @@ use serde_json::Value;
 use crate::drive::UpstreamSpending;
 use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
 
-/// End of a reply, with its repairs.
+/// Result of a reply, with its repairs.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyEnd<'a> {
     /// `completed`, `failed` or `cancelled`.
     pub(crate) status: &'a str,
-    /// Set when another text is shown in its place, or it is kept as prose.
+    /// Set when a fallback text is shown instead of the reply, or the reply is kept as prose.
     pub(crate) replaced: bool,
-    /// Time to its first text, in milliseconds.
+    /// Milliseconds until its first text.
     pub(crate) first_text_ms: Option<u64>,
     /// Its findings.
     pub(crate) findings: Option<&'a Value>,
 }
 
-/// Part of a finding that figures count.
+/// Fields of a finding that the figures count.
 #[derive(Deserialize)]
 struct Repaired<'a> {
     rule: &'a str,
@@ -28,7 +28,7 @@ struct Repaired<'a> {
     repair: Option<&'a str>,
 }
 
-/// Figures of a message, by upstream: the last of `calls` gave its reply.
+/// Returns the figures of a message by upstream. The last of `calls` produced the reply.
 pub(crate) fn of_message(
     row: &MessageRow,
     status: &str,
@@ -47,7 +47,7 @@ pub(crate) fn of_message(
     of_reply(hour(&row.created), &row.owner, &end, calls)
 }
 
-/// Figures of a reply that came in an hour, by upstream: the last of `calls` gave it.
+/// Returns the figures of a reply that began in `hour`, by upstream. The last of `calls` produced it.
 pub(crate) fn of_reply(
     hour: &str,
     owner: &str,
@@ -70,7 +70,7 @@ pub(crate) fn of_reply(
     };
     let mut all: Vec<Figures> = calls.iter().map(of_calls).collect();
     if all.is_empty() {
-        // Its run was interrupted: nobody knows any more who was asked.
+        // An interrupted run does not know its upstreams any more.
         all.push(Figures { hour: hour.to_owned(), owner: owner.to_owned(), ..Figures::default() });
     }
     let Some(Figures { counts, first_text, repairs, .. }) = all.last_mut() else { return all };
@@ -88,12 +88,12 @@ pub(crate) fn of_reply(
     all
 }
 
-/// The hour of an RFC 3339 time in UTC.
+/// Returns the hour of an RFC 3339 time in UTC.
 fn hour(time: &str) -> &str {
     time.get(..13).unwrap_or(time)
 }
 
-/// The hour that it is now.
+/// Returns the current hour.
 pub(crate) fn this_hour() -> String {
     hour(&Timestamp::now().to_string()).to_owned()
 }

@@ -1,5 +1,6 @@
-//! What goes back to the model in a conversation: each reply in its repaired form without drafts, so that the model sees how
-//! it should have written; of one of which nothing was used, what the user saw, or nothing.
+//! Builds the history that a model receives in a conversation. Each reply is in its repaired form
+//! without drafts, so that the model sees the correct format; an unused reply is replaced by the text the
+//! user saw, or omitted.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,11 @@ use crate::record::{self, Timings};
 use crate::store::{MessageRow, StoreError, Turn};
 use crate::upstream::{Content, Message};
 
-/// Reads the replies of a message again, to write them as they should have been.
+/// Rewrites the replies of a message in their correct form.
 pub(crate) struct Again {
     dialect: String,
     options: Options,
-    /// Whether a tool loop ran their calls.
+    /// Whether a tool loop runs the calls of the replies.
     pub(crate) looping: bool,
 }
 
@@ -31,14 +32,15 @@ impl Again {
         Again { dialect: dialect.to_owned(), options, looping }
     }
 
-    /// What stands for a reply that made these calls; `None` when nothing of it was used. `cut`: it did not end by itself.
+    /// Returns the history text of a reply that made `calls`; `None` if nothing of the reply was used. `cut`:
+    /// it was truncated.
     pub(crate) fn reply(&self, raw: &str, calls: &[ToolCall], cut: bool) -> Option<String> {
         let mut options = self.options.clone();
         options.tools = Some(accepted(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.with_extensions(true);
         let mut read = Read::default();
-        // The text that came with the limit is on the log whole.
+        // The log holds the whole chunk that exceeded the limit.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
         pipeline.push_str(raw, &mut read);
         let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
@@ -47,12 +49,12 @@ impl Again {
         if metadata.fallback_reason.is_some() {
             return None;
         }
-        // Prose goes back as it is, not in the form of what it is not; of plain text the answer alone, since its reasoning
-        // is nothing but a draft.
+        // Unused prose is returned as prose, not in the form of its dialect. Plain text is reduced to
+        // its answer, since its reasoning is a draft.
         if metadata.unused_reason.is_some() || metadata.dialect == "plain" {
             return Some(answer(&read.events));
         }
-        // Word for word where nothing is to be mended: a model that has read it before need not do so again.
+        // A correct reply is returned verbatim, which keeps the model's prompt cache valid.
         if metadata.repairs == 0 && metadata.warnings == 0 && !read.draft {
             return Some(raw.to_owned());
         }
@@ -60,15 +62,15 @@ impl Again {
     }
 }
 
-/// Tools that take the calls that were made, and nothing else: what was accepted then is accepted again, whatever has
-/// become of the tools since.
+/// Returns tools that accept exactly the calls that were made, so that calls accepted then are accepted again
+/// even if the tools have changed since.
 fn accepted(calls: &[ToolCall]) -> Tools {
     let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for call in calls {
         by_name.entry(&call.name).or_default().push(&call.args);
     }
     Tools::new(by_name.into_iter().map(|(name, args)| {
-        // Each call is compared with all of them.
+        // Every call is compared with all of them.
         let schema = if args.len() > EXACT { json!({}) } else { json!({ "enum": args }) };
         let mut tool = Tool::trusted(name, schema);
         tool.read_only = true;
@@ -76,10 +78,10 @@ fn accepted(calls: &[ToolCall]) -> Tools {
     }))
 }
 
-/// Calls of one tool that are told from those that were refused.
+/// Most calls of one tool that are matched exactly; beyond that all arguments are accepted.
 const EXACT: usize = 128;
 
-/// The answer among the events of a reply.
+/// Returns the answer among the events of a reply.
 fn answer(events: &[Event<'_>]) -> String {
     let text = |event: &Event<'_>| match event {
         Event::FinalDelta { text } => Some(text.to_string()),
@@ -88,7 +90,7 @@ fn answer(events: &[Event<'_>]) -> String {
     events.iter().filter_map(text).collect()
 }
 
-/// Events without drafts, neighbouring deltas joined.
+/// Collects events without drafts; adjacent deltas are merged.
 #[derive(Default)]
 struct Read {
     events: Vec<Event<'static>>,
@@ -110,7 +112,8 @@ impl Sink for Read {
     }
 }
 
-/// The replies of a message as its record has them, and between those of a tool loop what the model was told.
+/// Returns the replies of a record as history messages, with the tool results that the model was sent between
+/// them.
 pub(crate) fn replies(record: &Value) -> Vec<Message> {
     let one = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
@@ -124,22 +127,22 @@ pub(crate) fn replies(record: &Value) -> Vec<Message> {
     turns.iter().flat_map(both).flatten().collect()
 }
 
-/// What a message adds to its conversation.
+/// Messages that one turn adds to its conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Said {
-    /// The user's words.
+    /// Text of the user.
     #[serde(default)]
     text: Option<String>,
-    /// The whole prompt: what was said before is what it says.
+    /// Complete prompt; replaces all earlier messages.
     #[serde(default)]
     messages: Option<Vec<Message>>,
-    /// What stands for the replies.
+    /// History text of the replies.
     #[serde(default)]
     replies: Vec<Message>,
 }
 
 impl Said {
-    /// What a request said, and the replies of its record.
+    /// Combines the user's text of a request with the replies of its record.
     pub(crate) fn new(request: &str, record: &Value) -> Said {
         let mut said: Said = serde_json::from_str(request).unwrap_or_default();
         if said.text.is_none() && said.messages.is_none() {
@@ -149,24 +152,25 @@ impl Said {
     }
 }
 
-/// A prompt as it was sent. Earlier messages are named, not repeated: what is deleted is gone from here too.
+/// Prompt as sent. Earlier messages are referenced by id, so that deleted ones are not kept here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// What went before everything else.
+    /// System prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
-    /// Earlier messages of the conversation, oldest first, by id.
+    /// Ids of the earlier messages of the conversation, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) before: Vec<String>,
-    /// The user's words.
+    /// Text of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    /// The whole prompt by role, in the place of both.
+    /// Complete prompt by role; replaces `before` and `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Vec<Message>>,
 }
 
-/// The user's words at the end of the history of a prompt of blocks, which a later message is to know.
+/// Returns the user's last line in the history of a Skein prompt, which later messages of the conversation
+/// include.
 fn last(request: &str) -> Option<String> {
     let request: Value = serde_json::from_str(request).ok()?;
     let lines = request["context"]["history"].as_array()?;
@@ -174,7 +178,7 @@ fn last(request: &str) -> Option<String> {
 }
 
 impl Sent {
-    /// The messages of the prompt, as far as they are still there.
+    /// Returns the messages of the prompt; deleted earlier messages are omitted.
     pub(crate) async fn messages(self, app: &App) -> Result<Vec<Message>, StoreError> {
         let mut turns = Vec::new();
         for id in &self.before {
@@ -187,7 +191,7 @@ impl Sent {
         Ok(self.with(turns))
     }
 
-    /// The messages of the prompt, with what the earlier ones add.
+    /// Combines the prompt with the earlier turns.
     fn with(self, before: Vec<Said>) -> Vec<Message> {
         let system = self.system.map(|text| Message::new("system", text));
         let mut said = Vec::new();
@@ -210,7 +214,7 @@ impl Sent {
     }
 }
 
-/// Puts what was said before the message in its conversation in front of a prompt, as far as there is room for it.
+/// Prepends the earlier messages of the conversation to a prompt, within `max_history`.
 pub(crate) async fn prompt(
     app: &App,
     message: &MessageRow,
@@ -221,11 +225,12 @@ pub(crate) async fn prompt(
     for kept in app.store.turns_before(message, most).await? {
         let id = kept.id.clone();
         let Some((status, turn)) = turn(app, kept).await? else { continue };
-        // Who asks again after a failure asks the same; what cannot be answered must not be asked for ever.
+        // A failed message without a reply is skipped: the client repeats its question, and one that cannot
+        // be answered must not be repeated for ever.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
             continue;
         }
-        // It is the whole prompt: what was said before is what it says.
+        // It contains the complete prompt, so nothing before it is needed.
         let whole = turn.messages.is_some();
         turns.push(turn);
         sent.before.push(id);
@@ -239,7 +244,7 @@ pub(crate) async fn prompt(
     Ok((sent, messages))
 }
 
-/// How a message ended, and what it adds.
+/// Returns the status of a message and what it adds to its conversation.
 async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreError> {
     let Turn { id, status, turn, made_from } = kept;
     if let Some(turn) = turn {
@@ -249,14 +254,14 @@ async fn turn(app: &App, kept: Turn) -> Result<Option<(String, Said)>, StoreErro
     if let Some(summary) = summary {
         return Ok(Some((status, Said::new(&request, &serde_json::from_str(&summary).unwrap_or_default()))));
     }
-    // Its end may be on the log already, and the record not yet made.
+    // The end may be in the log already while the record is not built yet.
     let fold = record::fold(&*app.store, &id).await?;
     let (status, record) = fold.into_record(Timings::default(), &request, &app.own());
     Ok(Some((status.to_owned(), Said::new(&request, &record))))
 }
 
-/// Adds words of the user. Those that have not been answered and those that follow them are one message, since not every model takes
-/// two in a row.
+/// Adds a text of the user. It is merged with an unanswered one before it, since not every model accepts two
+/// user messages in a row.
 fn ask(said: &mut Vec<Message>, text: String) {
     match said.last_mut() {
         Some(Message { role, content: Some(Content::Text(last)), .. }) if role == "user" => {

@@ -1,18 +1,18 @@
-//! Ids, secrets and the time.
+//! Ids, secrets and timestamps.
 
 use uuid::Uuid;
 
-/// A new id, sortable by time, with a prefix that says what it names.
+/// Returns a new id, sortable by time, with a prefix that names its kind.
 pub(crate) fn new(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }
 
-/// A new secret: 244 random bits.
+/// Returns a new secret with 244 random bits.
 pub(crate) fn secret() -> String {
     format!("tb_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 
-/// The time, RFC 3339 in UTC with milliseconds.
+/// Returns the current time: RFC 3339, UTC, milliseconds.
 pub(crate) fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }

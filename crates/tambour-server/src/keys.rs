@@ -1,5 +1,5 @@
-//! Who may call, and whose everything is (invariant 10). A key belongs to an owner: what is made with it is the owner's, and
-//! stays when the key goes.
+//! API keys, callers and owners (invariant 10). A key belongs to an owner, as does everything created with
+//! it; both outlive the key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -16,59 +16,59 @@ use crate::quotas::{self, Limits};
 use crate::store::Key;
 use crate::telemetry::Parent;
 
-/// The keys that exist. Only hashes are kept.
+/// Registry of API keys. Holds hashes only, never secrets.
 pub(crate) struct Keys {
     known: RwLock<Vec<Known>>,
-    /// Tokens of event streams, by hash.
+    /// Tokens for event streams, by hash.
     tokens: Mutex<HashMap<Vec<u8>, Token>>,
-    /// One change at a time, so that what a change rests on still holds when it is made.
+    /// Serializes changes of keys, so that the check before a change still holds when it is made.
     pub(crate) changing: tokio::sync::Mutex<()>,
 }
 
-/// A key, and the sign that it has been removed.
+/// Key with its limits and the token that is cancelled on removal.
 struct Known {
     key: Key,
     limits: Arc<Limits>,
     removed: CancellationToken,
 }
 
-/// Lets one event stream be read.
+/// Permission to read one event stream.
 struct Token {
     message: String,
     caller: Caller,
     until: Instant,
 }
 
-/// Whose everything is while no key exists.
+/// Owner and key id while no key exists.
 pub(crate) const LOCAL: &str = "local";
 /// Id and owner of the configured key.
 pub(crate) const CONFIGURED: &str = "configured";
-/// How long a token may be used.
+/// Lifetime of a token.
 pub(crate) const TOKEN: Duration = Duration::from_secs(300);
 
-/// Who calls.
+/// Authenticated client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Whose everything is that is made.
+    /// Owner of everything this caller creates.
     pub(crate) owner: String,
     /// Id of the key; `local` while no key exists.
     pub(crate) key: String,
     /// Whether it may change settings and keys.
     pub(crate) admin: bool,
-    /// What else it may do.
+    /// Limits of the key.
     pub(crate) limits: Arc<Limits>,
-    /// Ends when the key is removed.
+    /// Cancelled when the key is removed.
     pub(crate) removed: CancellationToken,
-    /// What the request came on.
+    /// Connection of the request.
     pub(crate) connection: Option<Arc<Connection>>,
-    /// The span that it came in.
+    /// Parent span of the request.
     pub(crate) span: Parent,
-    /// The memory that the request takes.
+    /// Memory reserved for the request.
     pub(crate) hold: Hold,
 }
 
 impl Keys {
-    /// The stored keys, and the configured one.
+    /// Combines the stored keys with the configured one.
     #[must_use]
     pub(crate) fn new(mut stored: Vec<Key>, configured: Option<&str>) -> Keys {
         stored.extend(configured.map(|secret| Key {
@@ -92,13 +92,13 @@ impl Keys {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there is no key.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.known().is_empty()
     }
 
-    /// Whether a caller that was let in would be let in still.
+    /// Checks that an admitted caller would still be admitted.
     pub(crate) fn knows(&self, caller: &Caller) -> bool {
         let known = self.known();
         if known.is_empty() {
@@ -108,7 +108,7 @@ impl Keys {
         }
     }
 
-    /// Whether a caller may still change keys.
+    /// Checks that a caller may still change keys.
     pub(crate) fn may_change(&self, caller: &Caller) -> bool {
         let known = self.known();
         if known.is_empty() {
@@ -118,7 +118,7 @@ impl Keys {
         }
     }
 
-    /// The caller behind a secret. Every key is compared, in constant time each.
+    /// Returns the caller of a secret. Compares it with every key, each in constant time.
     pub(crate) fn caller(&self, secret: Option<&str>) -> Option<Caller> {
         let known = self.known();
         if known.is_empty() {
@@ -153,7 +153,7 @@ impl Keys {
         found
     }
 
-    /// The name of a key; its id where it has none.
+    /// Returns the name of a key, or its id if it is not known.
     pub(crate) fn name(&self, id: &str) -> String {
         let known = self.known();
         known
@@ -162,12 +162,12 @@ impl Keys {
             .map_or_else(|| id.to_owned(), |known| known.key.name.clone())
     }
 
-    /// Lets a key in from now on.
+    /// Adds a key.
     pub(crate) fn add(&self, key: Key) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).push(Known::new(key));
     }
 
-    /// Has a key be as it is now for the requests that come.
+    /// Replaces a key for new requests.
     pub(crate) fn change(&self, key: Key) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.iter_mut().find(|known| known.key.id == key.id) {
@@ -176,7 +176,7 @@ impl Keys {
         }
     }
 
-    /// Lets a key in no more; its streams and runs end.
+    /// Removes a key; its streams and runs end.
     pub(crate) fn remove(&self, id: &str) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|known| {
             if known.key.id == id {
@@ -186,7 +186,7 @@ impl Keys {
         });
     }
 
-    /// A token with which whoever has it may read the events of a message for a while.
+    /// Creates a token that allows its bearer to read the events of a message for [`TOKEN`].
     pub(crate) fn token(&self, caller: &Caller, message: &str) -> String {
         let secret = ids::secret();
         let mut tokens = self.tokens();
@@ -198,7 +198,7 @@ impl Keys {
         secret
     }
 
-    /// The caller who made a token for that message.
+    /// Returns the caller that created a token, if it is valid for that message.
     pub(crate) fn by_token(&self, token: &str, message: &str) -> Option<Caller> {
         let tokens = self.tokens();
         let token = tokens.get(&hash(token))?;
@@ -219,7 +219,7 @@ impl Known {
     }
 }
 
-/// SHA-256 of a secret.
+/// Returns the SHA-256 hash of a secret.
 pub(crate) fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }

@@ -1,4 +1,4 @@
-//! A message that is running, as the server sees it: who reads it, how far its log is, and the word to stop.
+//! In-memory handle of a running message: its readers, the position of its log, and its cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,37 +9,37 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::Batch;
 
-/// A message that is running.
+/// Handle of a running message or turn.
 #[derive(Debug)]
 pub(crate) struct Live {
-    /// The message.
+    /// Id of the message.
     pub(crate) id: String,
-    /// Asks the run to stop.
+    /// Cancels the run.
     pub(crate) cancel: CancellationToken,
-    /// Number of the last entry that the run has handed over.
+    /// Number of the last entry that the run has appended.
     last: AtomicU64,
-    /// That one was the end.
+    /// Set when that entry is the last of the log.
     ends: AtomicBool,
-    /// The run is over, and all of its log can be read.
+    /// Cancelled when the run is over and its whole log is readable.
     over: CancellationToken,
     readers: watch::Sender<Readers>,
 }
 
-/// Who reads a message.
+/// Counts of the readers of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Readers {
-    /// How many there are.
+    /// Readers now.
     now: usize,
-    /// How many have gone.
+    /// Readers that have left so far.
     gone: u64,
 }
 
-/// A reader of a running message, counted as long as it lives.
+/// Registration of a reader; dropping it ends the reading.
 #[derive(Debug)]
 pub(crate) struct Reading(Arc<Live>);
 
 impl Live {
-    /// A message whose log is empty.
+    /// Creates the handle of a message with an empty log.
     pub(crate) fn new(id: String) -> Arc<Live> {
         Arc::new(Live {
             id,
@@ -51,7 +51,8 @@ impl Live {
         })
     }
 
-    /// A batch is handed to the log next: what readers see of it, they see after this.
+    /// Notes a batch that is about to be appended. Must precede the append, so that readers never see entries
+    /// beyond `last`.
     pub(crate) fn appending(&self, batch: &Batch) {
         self.last.store(batch.last(), Ordering::Release);
         if batch.ends() {
@@ -59,17 +60,17 @@ impl Live {
         }
     }
 
-    /// A number that is not above that of any entry which readers can have seen.
+    /// Returns a number that is at least that of any entry a reader can have seen.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Acquire)
     }
 
-    /// Whether the log has its end: the run waits for nothing any more.
+    /// Returns `true` once the log has its end, so that the run waits for nothing any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.ends.load(Ordering::Acquire)
     }
 
-    /// The run is over.
+    /// Marks the run as over.
     pub(crate) fn end(&self) {
         self.ends.store(true, Ordering::Release);
         self.over.cancel();
@@ -80,19 +81,20 @@ impl Live {
         self.over.cancelled().await;
     }
 
-    /// Waits until nobody reads it.
+    /// Waits until the message has no reader.
     pub(crate) async fn unread(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.readers.subscribe().wait_for(|readers| readers.now == 0).await;
     }
 
-    /// A new reader.
+    /// Registers a reader.
     pub(crate) fn read(self: &Arc<Live>) -> Reading {
         self.readers.send_modify(|readers| readers.now += 1);
         Reading(self.clone())
     }
 
-    /// Waits until the last reader has gone and none has come for `grace`. A message nobody has begun to read waits for ever.
+    /// Waits until the last reader has left and none has come for `grace`. Never returns for a message that
+    /// had no reader yet.
     pub(crate) async fn deserted(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         let mut gone = 0;
@@ -108,7 +110,7 @@ impl Live {
 }
 
 impl Reading {
-    /// The message.
+    /// Returns the handle of the message.
     pub(crate) fn live(&self) -> &Arc<Live> {
         &self.0
     }

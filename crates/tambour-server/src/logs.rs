@@ -4,7 +4,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError};
 
-/// Writes the log of this process from now on; `log` says what of it (`info`, `tambour_server=debug`), `log_json` how.
+/// Starts logging for this process; `log` filters (`info`, `tambour_server=debug`), `log_json` selects the
+/// format.
 ///
 /// # Errors
 /// The filter cannot be read.
@@ -12,9 +13,9 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(filter(&config.log))
         .map_err(|error| config.wrong("log", &format!("is no filter: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A line that cannot be written is lost: to say so would be written to the same place, and panic there.
+    // A log line that cannot be written is dropped: reporting it would write to the same place and panic.
     let lines = lines.log_internal_errors(false);
-    // A second server of the process writes where the first one does.
+    // A second server in the same process logs through the first one's subscriber.
     let _ = if config.log_json {
         lines.json().flatten_event(true).try_init()
     } else {
@@ -23,8 +24,8 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What of the log is written. The client of MCP would log what servers say of themselves, at any length, and their URLs; what is worth
-/// knowing of them is logged here.
+/// Completes the log filter. The MCP client library logs its servers' own messages and URLs at any length, so
+/// it is silenced unless the filter names it; the relevant facts are logged here.
 fn filter(given: &str) -> String {
     if given.contains("rmcp") { given.to_owned() } else { format!("{given},rmcp=off") }
 }

@@ -1,6 +1,8 @@
-//! Memory that requests take: each is weighed before it is read into values, and waits until there is room for it.
+//! Memory budget of requests: each is weighed before it is parsed, and waits until there is room.
 //!
-//! Rooms are apart by size, so that small requests never wait behind large ones, and of each room one owner has half at most.
+//!
+//! Large and small requests have separate pools, so that small ones never wait for large ones. One owner may
+//! use half of a pool at most.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,52 +15,52 @@ use tokio::time::timeout;
 use crate::by_owner::ByOwner;
 use crate::http::problem::Problem;
 
-/// Bytes that are counted as one.
+/// Bytes per semaphore permit.
 const UNIT: usize = 1 << 10;
-/// Longest wait of a request for room.
+/// Longest wait of a request for memory.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Seconds after which it may come again.
+/// Seconds after which a refused request may be repeated.
 const AGAIN: u64 = 5;
 /// Bytes of memory that the values of any body may take.
 const FIRST: usize = 4 << 20;
-/// Bytes more for each of its bytes: as many as those of short fields take.
+/// Further bytes of memory allowed per byte of the body: enough for short fields.
 const EACH: usize = 24;
-/// Times that the values of a request are there at once, at most.
+/// Most copies of a request's values that exist at once.
 const COPIES: usize = 4;
-/// Times that a running message keeps what is no text of them.
+/// Copies of the non-text part that a running message keeps.
 const KEPT: usize = 3;
-/// Rooms for what requests become while they are worked at: the largest request of each, and its size.
+/// Pools for requests being processed: the largest request of each, and its size in bytes.
 const WORK: [(usize, usize); 3] = [(128 << 10, 64 << 20), (4 << 20, 96 << 20), (usize::MAX, 192 << 20)];
-/// Room for bodies, as they come.
+/// Size of the pool for incoming bodies.
 const BODIES: usize = 128 << 20;
-/// Room for what running messages keep.
+/// Size of the pool for the requests that running messages keep.
 const RUNS: usize = 256 << 20;
 
-/// The rooms.
+/// Memory pools of the server.
 pub(crate) struct Memory {
     work: [Room; 3],
     bodies: Room,
     runs: Room,
 }
 
-/// A part of the memory, which owners share.
+/// Memory pool shared by all owners.
 struct Room {
     all: Arc<Semaphore>,
-    /// Units of one owner.
+    /// Most units of one owner.
     each: usize,
     shares: ByOwner<Semaphore>,
 }
 
-/// A part of a room, taken as long as this lasts.
+/// Reservation in a pool, released on drop.
 #[derive(Debug)]
 pub(crate) struct Taken {
     _all: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
-    /// Held so that it is not made anew meanwhile.
+    /// Keeps the owner's share alive, so that it is not created anew meanwhile.
     _share: Arc<Semaphore>,
 }
 
-/// Memory of a request while it is worked at; the one that carries it may give it back.
+/// Reservation of a request while it is processed; any holder may release it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hold {
     taken: Arc<Mutex<Vec<Taken>>>,
@@ -66,29 +68,29 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// A request that weighs so much, and the room that was taken for it.
+    /// Creates the reservation of a request of this weight.
     pub(crate) fn new(weight: &Weight, taken: impl IntoIterator<Item = Taken>) -> Hold {
         let kept = weight.text + KEPT * (weight.bytes - weight.text);
         Hold { taken: Arc::new(Mutex::new(taken.into_iter().collect())), kept }
     }
 
-    /// Bytes that a message keeps of the request as long as it runs.
+    /// Returns the bytes that a message keeps of the request while it runs.
     pub(crate) fn kept(&self) -> usize {
         self.kept
     }
 
-    /// Gives back what the request took: its values are gone, or counted elsewhere.
+    /// Releases the reservation: the values are dropped, or counted elsewhere.
     pub(crate) fn release(&self) {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Bytes that a request of this weight takes while it is worked at.
+/// Returns the bytes that a request of this weight takes while it is processed.
 pub(crate) fn worked(weight: usize) -> usize {
     COPIES.saturating_mul(weight)
 }
 
-/// Bytes of memory that the values of a body of so many bytes may take, where bodies have `max_request`.
+/// Returns the most bytes of memory that the values of a body of `bytes` may take.
 pub(crate) fn most(bytes: usize, max_request: usize) -> usize {
     (FIRST + bytes.saturating_mul(EACH)).min(max_request.saturating_mul(4).max(16 << 20))
 }
@@ -104,27 +106,27 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Room for a request that takes so many bytes while it is worked at.
+    /// Reserves memory for a request that takes `bytes` while it is processed.
     ///
     /// # Errors
-    /// There is none for a long time.
+    /// No memory became free within [`PATIENCE`].
     pub(crate) async fn work(&self, owner: &str, bytes: usize) -> Result<Taken, Problem> {
         let room = WORK.iter().zip(&self.work).find(|((most, _), _)| bytes <= *most).map(|(_, room)| room);
         room.ok_or_else(Problem::internal)?.wait(owner, bytes).await
     }
 
-    /// Room for a body that is about to come.
+    /// Reserves memory for an incoming body.
     ///
     /// # Errors
-    /// There is none for a long time.
+    /// No memory became free within [`PATIENCE`].
     pub(crate) async fn body(&self, owner: &str, bytes: usize) -> Result<Taken, Problem> {
         self.bodies.wait(owner, bytes).await
     }
 
-    /// Room for what a message keeps as long as it runs.
+    /// Reserves memory for the part that a running message keeps.
     ///
     /// # Errors
-    /// There is none.
+    /// The owner's share or the pool is used up.
     pub(crate) fn run(&self, owner: &str, bytes: usize) -> Result<Taken, Problem> {
         self.runs.take(owner, bytes).ok_or_else(|| {
             let detail = format!(
@@ -143,7 +145,7 @@ impl Room {
         Room { all: Arc::new(Semaphore::new(units)), each: units / 2, shares: ByOwner::default() }
     }
 
-    /// Units for so many bytes; no more than one owner has, so that what is larger comes alone.
+    /// Converts bytes to units, capped at one owner's share, so that larger requests run alone.
     fn units(&self, bytes: usize) -> u32 {
         u32::try_from(bytes.div_ceil(UNIT).clamp(1, self.each)).unwrap_or(u32::MAX)
     }
@@ -155,7 +157,7 @@ impl Room {
             let all = self.all.clone().acquire_many_owned(units).await.ok()?;
             Some(Taken { _all: all, _own: own, _share: share.clone() })
         };
-        // Nothing closes these.
+        // The semaphores are never closed.
         timeout(PATIENCE, taken).await.ok().flatten().ok_or_else(|| {
             let detail = format!(
                 "other requests take the memory that this one needs, {bytes} bytes; send fewer large ones at a time, and this one again \

@@ -1,4 +1,4 @@
-//! What the server counts, as OpenMetrics text, which Prometheus reads.
+//! Counters of the server, in OpenMetrics text for Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 
 use crate::store::JournalReport;
 
-/// What the server counts.
+/// Metrics of the server.
 pub(crate) struct Metrics {
     /// Messages begun.
     pub messages: Counter,
@@ -21,29 +21,29 @@ pub(crate) struct Metrics {
     pub failed: Counter,
     /// Requests refused for lack of a key.
     pub unauthorized: Counter,
-    /// Requests refused since too many streams ran.
+    /// Requests refused since too many were running or open.
     pub limited: Counter,
     /// Event streams opened.
     pub streams: Counter,
-    /// Calls of tools that began to run.
+    /// Tool calls begun.
     pub tool_calls: Counter,
-    /// Calls of tools that gave no result.
+    /// Tool calls without a result.
     pub tool_failures: Counter,
-    /// Messages that ended since they went round in circles or called tools too often.
+    /// Messages ended because of repeated or too many tool calls.
     pub tool_loops: Counter,
-    /// Messages that wait for a person or a client.
+    /// Messages that wait for a confirmation or a client's result.
     pub tool_waits: AtomicU64,
-    /// Rounds of dialogues for which a model took long.
+    /// Rounds of dialogues that took longer than 3 s.
     pub slow_rounds: Counter,
-    /// Templates of dialogues that had been read before.
+    /// Cache hits of dialogue templates.
     pub template_hits: Counter,
-    /// Templates that were read.
+    /// Dialogue templates parsed.
     pub template_misses: Counter,
-    /// Records of the journal that this start could not read.
+    /// Journal records that could not be read at the start.
     damaged_records: Counter,
-    /// Messages that are gone or were cut off with them, as far as they are known.
+    /// Messages lost or truncated with them, as far as known.
     lost_messages: Counter,
-    /// Calls of upstreams.
+    /// Calls to upstreams.
     pub upstreams: Calls,
     commits: Family<Of, Histogram, Seconds>,
     panics: Family<Task, Counter>,
@@ -53,7 +53,7 @@ pub(crate) struct Metrics {
     registry: Registry,
 }
 
-/// What is counted of calls of upstreams. Cloning shares it.
+/// Metrics of calls to upstreams. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Calls {
     failures: Family<Failed, Counter>,
@@ -83,7 +83,7 @@ struct Task {
     task: &'static str,
 }
 
-/// Bounds of a histogram.
+/// Bucket bounds of a histogram, in seconds.
 #[derive(Clone)]
 struct Seconds(&'static [f64]);
 
@@ -93,18 +93,18 @@ impl MetricConstructor<Histogram> for Seconds {
     }
 }
 
-/// Of what a model takes.
+/// Bounds for calls to models.
 const LONG: Seconds = Seconds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
-/// Of what a disk takes.
+/// Bounds for writes to disk.
 const SHORT: Seconds = Seconds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
 
 impl Calls {
-    /// An attempt failed.
+    /// Counts a failed attempt.
     pub(crate) fn failed(&self, upstream: &Arc<str>, code: &str) {
         self.failures.get_or_create(&Failed { upstream: upstream.clone(), code: code.to_owned() }).inc();
     }
 
-    /// A call is over, `first_text` after its begin being when text came, if any did.
+    /// Records the end of a call: its duration and the time to its first text, if any.
     pub(crate) fn ended(
         &self,
         upstream: &Arc<str>,
@@ -184,7 +184,7 @@ impl Metrics {
         metrics
     }
 
-    /// All of it as text.
+    /// Renders all metrics as text.
     #[must_use]
     pub(crate) fn render(&self, running: usize, open: usize) -> String {
         let waits = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
@@ -192,28 +192,28 @@ impl Metrics {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
         let mut out = String::new();
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = text::encode(&mut out, &self.registry);
         out
     }
 
-    /// Adds what the start found on the journal.
+    /// Adds the journal damage found at the start.
     pub(crate) fn count_damage(&self, report: &JournalReport) {
         self.damaged_records.inc_by(report.damaged.iter().map(|file| file.records).sum());
         self.lost_messages.inc_by(report.loss.messages());
     }
 
-    /// Counts one.
+    /// Increments a counter.
     pub(crate) fn count(counter: &Counter) {
         counter.inc();
     }
 
-    /// A task of the server panicked.
+    /// Counts a panic of a task.
     pub(crate) fn panicked(&self, task: &'static str) {
         self.panics.get_or_create(&Task { task }).inc();
     }
 
-    /// Something was committed, so long after it was written.
+    /// Records the time from a write to its commit.
     pub(crate) fn committed(&self, of: &'static str, took: Duration) {
         self.commits.get_or_create(&Of { of }).observe(took.as_secs_f64());
     }

@@ -1,10 +1,10 @@
-//! The folder of prompt templates (S-020).
+//! Loads the folder of prompt templates (S-020).
 
 use std::path::Path;
 
 use tambour_prompt::template::Files;
 
-/// Templates of a folder, those below it included; a folder that is not there has none.
+/// Reads the `.md` templates of a folder and its subfolders. A folder that does not exist has none.
 ///
 /// # Errors
 /// A file cannot be read, or two of them have the same id.
@@ -17,7 +17,7 @@ pub fn folder(root: &Path) -> Result<Files, String> {
     Files::new(files).map_err(|error| error.to_string())
 }
 
-/// Levels of folders.
+/// Deepest level of subfolders that is read.
 const DEPTH: usize = 8;
 
 fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {

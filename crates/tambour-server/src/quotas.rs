@@ -1,4 +1,4 @@
-//! How much may be asked with a key, and how much was: requests in a minute, tokens in a day.
+//! Limits of keys and their usage: requests a minute, tokens a day.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,35 +12,36 @@ use serde_json::Value;
 use crate::http::problem::Problem;
 use crate::keys::Caller;
 
-/// What a key may do. Nothing in it: all.
+/// Limits of a key. Absent fields do not limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// Messages and turns of dialogues in a minute; so many may come at once.
+    /// Messages and turns of dialogues a minute; as many may arrive in one burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_per_minute: Option<u32>,
-    /// Tokens of prompts and replies in a day (UTC), as upstreams count them. What runs when they are used up goes on to its end.
+    /// Tokens of prompts and replies a day (UTC), as counted by upstreams. Running messages finish after the
+    /// limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens_per_day: Option<u64>,
-    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    /// The only aliases that the key may use, through the routes of other protocols (`/v1/…`) alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aliases: Option<Vec<String>>,
 }
 
-/// What was asked with the keys, as far as it counts now.
+/// Usage of the keys, as needed for their limits.
 #[derive(Default)]
 pub(crate) struct Quotas(Mutex<HashMap<String, Spent>>);
 
-/// What was asked with one key.
+/// Usage of one key.
 #[derive(Default)]
 struct Spent {
-    /// Until when the requests so far last, at the pace that the key may have.
+    /// Time up to which the requests so far use the allowed rate.
     until: Option<Instant>,
     day: String,
     tokens: u64,
 }
 
-/// Token counts of one message, as its upstream gave them.
+/// Token counts of one message, as reported by its upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,
@@ -60,7 +61,7 @@ impl Tokens {
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Quotas {
-    /// With what was used on a day by each key.
+    /// Starts with the tokens that each key has used on `day`.
     pub(crate) fn new(day: &str, used: impl Iterator<Item = (String, u64)>) -> Quotas {
         let spent = |(key, tokens)| (key, Spent { day: day.to_owned(), tokens, ..Spent::default() });
         Quotas(Mutex::new(used.map(spent).collect()))
@@ -100,7 +101,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// A request that was counted was refused for another reason.
+    /// Returns a request that was counted and then refused for another reason.
     pub(crate) fn give_back(&self, key: &str, limits: &Limits) {
         let Some(most) = limits.requests_per_minute else { return };
         if let Some(spent) = self.spent().get_mut(key) {
@@ -108,7 +109,7 @@ impl Quotas {
         }
     }
 
-    /// Counts what a message has used.
+    /// Adds the tokens that a message has used.
     pub(crate) fn spend(&self, key: &str, tokens: Tokens, time: Timestamp) {
         let mut all = self.spent();
         let spent = all.entry(key.to_owned()).or_default();
@@ -119,14 +120,14 @@ impl Quotas {
         spent.tokens = spent.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
     }
 
-    /// A key is gone.
+    /// Forgets a removed key.
     pub(crate) fn forget(&self, key: &str) {
         self.spent().remove(key);
     }
 }
 
 impl Limits {
-    /// Whether only aliases may be asked, and which.
+    /// Checks that the key may use this alias; `None` stands for a request that names no alias.
     pub(crate) fn only(&self, alias: Option<&str>) -> Result<(), Problem> {
         let Some(aliases) = &self.aliases else { return Ok(()) };
         if alias.is_some_and(|alias| aliases.iter().any(|known| known == alias)) {
@@ -140,9 +141,9 @@ impl Limits {
     }
 }
 
-/// Fields of services that a key which is limited to aliases may send along: how a model writes, and nothing that chooses who is asked, or
-/// lets somebody else choose. Services and proxies know many of those (`models`, `route`, `provider`, `fallbacks`, `extra_body`,
-/// `api_base`), and more are added; so these are listed that are known to choose nothing.
+/// Service fields that a key limited to aliases may send. They affect how a model writes and never which
+/// model is asked. Services and proxies accept many fields that choose a model (`models`, `route`,
+/// `provider`, `fallbacks`, `extra_body`, `api_base`) and add new ones, so this is a list of allowed fields.
 const HARMLESS: [&str; 37] = [
     "audio",
     "chat_template_kwargs",
@@ -184,8 +185,8 @@ const HARMLESS: [&str; 37] = [
 ];
 
 impl Limits {
-    /// Whether a key that is limited to aliases may send these fields: those of an alias that a request gives again, and those that are
-    /// handed on to the service.
+    /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `further` fields
+    /// passed on to the service.
     pub(crate) fn fields<'a>(
         &self,
         mut overrides: impl Iterator<Item = &'a String>,
@@ -216,12 +217,12 @@ impl Limits {
     }
 }
 
-/// The day of a time, in UTC.
+/// Returns the day of a time, in UTC.
 pub(crate) fn day(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).date().to_string()
 }
 
-/// Seconds to the next day.
+/// Returns the seconds until the next day (UTC).
 fn until_midnight(time: Timestamp) -> u64 {
     let now = time.to_zoned(TimeZone::UTC);
     let next = now.start_of_day().and_then(|start| start.checked_add(1.day()));
@@ -230,7 +231,7 @@ fn until_midnight(time: Timestamp) -> u64 {
     u64::try_from(seconds).unwrap_or(3600).max(1)
 }
 
-/// Limits of the key that nobody limits.
+/// Returns limits that limit nothing.
 pub(crate) fn none() -> Arc<Limits> {
     Arc::default()
 }
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(ask(0).expect_err("too many").code(), "rate_limited");
         assert!(ask(19).is_err());
         assert!(ask(20).is_ok() && ask(20).is_err());
-        // Whoever rests has all of them again.
+        // After a pause the full burst is available again.
         assert!(ask(200).is_ok() && ask(200).is_ok() && ask(200).is_ok() && ask(200).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! How replies of a message are read: what the server brings, then what the request says.
+//! Options for reading replies: the server's defaults, overridden by the request.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::app::Settings;
 use crate::skeins;
 use crate::tools::ToolLimits;
 
-/// What a reply is held to.
+/// Contract that a reply is checked against.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contract {
@@ -24,12 +24,12 @@ pub(crate) struct Contract {
     pub(crate) options: BTreeMap<String, Value>,
 }
 
-/// What the server brings to the reading of every reply.
+/// The server's defaults for reading any reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
-    /// Its limits and texts.
+    /// Limits and texts.
     pub(crate) options: Options,
-    /// Bytes of one result that a model is shown.
+    /// Largest part of a tool result that the model is shown, in bytes.
     pub(crate) max_shown: usize,
 }
 
@@ -41,10 +41,10 @@ impl Own {
         Own { options, max_shown: tools.max_shown }
     }
 
-    /// The options of a request.
+    /// Returns the options of a request: the defaults, overridden by its contract.
     ///
     /// # Errors
-    /// An option that there is not, a value that it does not take, or one that is the server's.
+    /// An unknown option, an invalid value, or an option that only the server sets.
     pub(crate) fn with(&self, contract: Option<&Contract>) -> Result<Options, String> {
         let mut options = self.options.clone();
         let Some(contract) = contract else { return Ok(options) };
@@ -57,7 +57,8 @@ impl Own {
             if name == "tools" {
                 return Err("tools are given by `tools` of the request, not as an option".to_owned());
             }
-            // The operator's own texts are in the language of the settings: who asks for that one gets them.
+            // The operator's texts are in the language of the settings, so a request for that language keeps
+            // them.
             if name == "text_language" && value.as_str() == Some(word(self.options.texts.language)) {
                 continue;
             }
@@ -66,7 +67,8 @@ impl Own {
         Ok(options)
     }
 
-    /// Dialect and options of a stored request. What it cannot have any more is as the server has it.
+    /// Returns dialect and options of a stored request. Options that are no longer valid fall back to the
+    /// defaults.
     pub(crate) fn of_request(&self, request: &str) -> (String, Options) {
         let request: Value = serde_json::from_str(request).unwrap_or_default();
         let contract: Option<Contract> =
@@ -74,7 +76,7 @@ impl Own {
         let mut options = self.with(contract.as_ref()).unwrap_or_else(|_| self.options.clone());
         let views: Option<Vec<String>> = serde_json::from_value(request["views"].clone()).unwrap_or_default();
         let skein = request.get("skein").filter(|skein| !skein.is_null());
-        // It was taken once.
+        // Its structure was valid when the request was accepted; errors are ignored here.
         let _ = skeins::apply(skein, views.as_deref(), contract.as_ref(), &mut options);
         options.tool_loop = request["tools"].is_array();
         options.own_examples |= request["instructions"] == true;
@@ -82,7 +84,7 @@ impl Own {
     }
 }
 
-/// JSON Schema of the options that a request may set.
+/// Returns the JSON Schema of the options that a request may set.
 pub(crate) fn schema() -> Value {
     let may = |name: &str| !name.starts_with("limits.") && name != "tools";
     let properties: Map<String, Value> = tambour::settings::all()
@@ -97,7 +99,7 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// The public word for a language.
+/// Returns the public code of a language.
 pub(crate) fn word(language: Language) -> &'static str {
     match language {
         Language::Zh => "zh",

@@ -1,4 +1,5 @@
-//! What came of a message, made from its log and its request alone; making it again gives the same.
+//! Builds the record of a message from its log and its request alone; building it again gives the same
+//! record.
 
 mod fold;
 
@@ -20,76 +21,76 @@ use crate::reading::Own;
 use crate::store::{Batch, Lease, MessageRow, Outcome, RunEnd, RunKind, Store, StoreError, Usage, Written};
 use crate::tools::{self, Trouble};
 
-/// How long things took.
+/// Durations of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Timings {
-    /// From the request to the first item of the upstream.
+    /// Milliseconds from the request to the first item of the upstream.
     pub first_byte_ms: Option<u64>,
-    /// From the request to the end.
+    /// Milliseconds from the request to the end.
     pub total_ms: u64,
 }
 
-/// Name of the log's entries that keep an attempt that was thrown away (P-034). No client is sent them.
+/// Name of log entries for discarded attempts (P-034). Never sent to clients.
 pub(crate) const ATTEMPT: &str = "attempt";
 
-/// Name of the log's entries between two replies of a tool loop. No client is sent them either.
+/// Name of log entries between two replies of a tool loop. Never sent to clients.
 pub(crate) const TURN: &str = "turn";
 
-/// Name of the log's entries that keep what was applied to the state of the conversation, right behind its event. No client
-/// is sent them.
+/// Name of log entries for updates applied to the conversation's state, right after their event. Never sent
+/// to clients.
 pub(crate) const STATE: &str = "state";
 
-/// Name of the log's entry of who is asked now, and how that one writes, since nothing that can be used came before. No client is
-/// sent it.
+/// Log entry that names the fallback upstream and its dialect, after the ones before gave no usable reply.
+/// Never sent to clients.
 const CHOICE: &str = "upstream";
 
-/// Name of the log's entry that keeps the prompt as it was sent. No client is sent it.
+/// Name of the log entry that holds the prompt as sent. Never sent to clients.
 const PROMPT: &str = "prompt";
 
-/// The entry of a prompt.
+/// Builds the log entry of a prompt.
 pub(crate) fn prompt(number: u64, sent: &Sent) -> Batch {
     let mut batch = Batch::new(number);
     batch.event(PROMPT, |out| out.extend_from_slice(json!(sent).to_string().as_bytes()));
     batch
 }
 
-/// Puts down who is asked now, and how that one writes: fields of the request in the place of what it says.
+/// Adds the entry of a chosen fallback: fields that override those of the request.
 pub(crate) fn choice(chosen: &Value, batch: &mut Batch) {
     batch.event(CHOICE, |out| out.extend_from_slice(chosen.to_string().as_bytes()));
 }
 
-/// The data of an entry of an update of the state.
+/// Data of a state entry.
 #[derive(Serialize, Deserialize)]
 struct Applied<'a> {
-    /// Position of the first update of the message within its conversation.
+    /// Position of the message's first update within its conversation.
     start: i64,
     #[serde(borrow)]
     applied: &'a RawValue,
 }
 
-/// The entry of an update of the state.
+/// Adds the entry of a state update.
 pub(crate) fn applied(start: i64, applied: &tambour::state::Applied, batch: &mut Batch) {
     batch.event(STATE, |out| {
         out.extend_from_slice(json!({"start": start, "applied": applied}).to_string().as_bytes())
     });
 }
 
-/// The data of an entry between two replies.
+/// Data of the entry between two replies.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Between {
-    /// What the model is told.
+    /// Tool results as sent to the model.
     pub(crate) told: String,
-    /// What stands for the reply before in a conversation, where it is not the reply itself.
+    /// History text of the reply before, where it differs from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<String>,
 }
 
-/// Why a message has no end yet.
+/// Reason why a message could not be finished.
 #[derive(Debug)]
 pub(crate) enum Unfinished {
     /// Its log could not be read.
     Unread(StoreError),
-    /// Its end was not written, or nobody knows.
+    /// Its end was not written, or the outcome of the write is unknown.
     Unwritten(Written),
 }
 
@@ -99,17 +100,18 @@ impl From<StoreError> for Unfinished {
     }
 }
 
-/// What ends a run beside its last entries.
+/// Measurements of a run, written with its last entries.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) timings: Timings,
-    /// What the run adds to the usage of its key.
+    /// Usage to add to its key.
     pub(crate) usage: Option<Usage>,
-    /// Calls by upstream; the upstream that gave the reply is the last one.
+    /// Calls by upstream; the last one produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,
 }
 
-/// Ends a message whose log ends with `last`: the log and what is folded from it are written in one step. How it ended.
+/// Finishes a message whose log ends with `last`: the last entries and the record are written in one step.
+/// Returns its status.
 pub(crate) async fn finish(
     lease: &mut dyn Lease,
     last: Batch,
@@ -136,7 +138,7 @@ async fn finish_folded(
     let mut outcome = outcome(&row, record, size);
     outcome.figures = figures;
     outcome.usage = usage;
-    // A client that asks again after a failure would have them twice.
+    // A repeated request after a failure would apply them twice.
     if status != "failed" {
         outcome.size += updates.iter().map(|update| update.applied.len() as u64).sum::<u64>();
         outcome.updates = updates;
@@ -147,7 +149,7 @@ async fn finish_folded(
     }
 }
 
-/// What is kept of a record: what listings show, and what they do not.
+/// Splits a record into the stored parts: a summary that listings show, and details that they do not.
 fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
     let turn = json!(Said::new(&row.request, &record));
     let mut details = Map::new();
@@ -161,7 +163,8 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> Outcome {
     Outcome { size: size as u64, turn: Some(turn), summary, details: Some(details), ..Outcome::default() }
 }
 
-/// Closes the messages that were running when the server stopped: the events that are missing, then one `error`.
+/// Closes messages that were running when the server stopped: adds the missing events and one `error`.
+/// Returns their number.
 pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, StoreError> {
     let rows = store.abandoned().await?;
     let count = rows.len();
@@ -191,8 +194,8 @@ pub(crate) async fn recover(store: &dyn Store, own: &Own) -> Result<usize, Store
     Ok(count)
 }
 
-/// Ends a message or turn whose log breaks off: the events that are missing, then `error`; nothing of that if the log has its end. How it
-/// ended.
+/// Ends a message or turn whose log breaks off: adds the missing events and an `error`, or nothing if the log
+/// has its end. Returns its status.
 pub(crate) async fn close(
     lease: &mut dyn Lease,
     failure: Failure,
@@ -212,7 +215,7 @@ pub(crate) async fn close(
     finish_folded(lease, folded, last, counts, own).await
 }
 
-/// The events that close a stream that was cut off, in the language of its request.
+/// Builds the events that close an interrupted stream, in the language of its request.
 fn closing(folded: &mut Fold, row: &MessageRow, own: &Own, failure: Failure) -> Batch {
     let mut batch = Batch::new(folded.last + 1);
     let (_, options) = folded.reading(&row.request, own);
@@ -223,7 +226,7 @@ fn closing(folded: &mut Fold, row: &MessageRow, own: &Own, failure: Failure) -> 
             sequencer.observe(&event);
         }
     }
-    // Without a tool loop nobody runs calls, and they have no results.
+    // Without a tool loop calls are not run, so they have no results.
     if options.tool_loop && !folded.calls.is_empty() {
         let mut done = Vec::new();
         for call in folded.calls.clone() {
@@ -235,7 +238,7 @@ fn closing(folded: &mut Fold, row: &MessageRow, own: &Own, failure: Failure) -> 
             });
             done.push((call, result));
         }
-        // The next message of the conversation is told what is known of the calls.
+        // The next message of the conversation includes the known results.
         let calls: Vec<ToolCall> = done.iter().map(|(call, _)| call.clone()).collect();
         let told = tools::told(options.texts.language, &done, own.max_shown);
         between(folded.last(), &calls, &told, &folded.again(&row.request, own), &mut batch);
@@ -248,14 +251,14 @@ fn closing(folded: &mut Fold, row: &MessageRow, own: &Own, failure: Failure) -> 
     batch
 }
 
-/// The result of a call that was open when the server stopped. It is never run again.
+/// Returns the error result of a call that was open when the server stopped. The call is never run again.
 fn unanswered(call_id: &str, begun: bool, language: Language) -> ToolResult {
     let trouble = if begun { Trouble::Unknown } else { Trouble::ServerStopped };
     let error = Some(trouble.error(language));
     ToolResult { call_id: call_id.to_owned(), ok: false, result: None, error, elapsed_ms: 0 }
 }
 
-/// Puts what the model is told of the calls of a reply behind that reply, and gives what stands for the reply.
+/// Adds the entry with the tool results after a reply; returns the history text of the reply.
 pub(crate) fn between(raw: &str, calls: &[ToolCall], told: &str, again: &Again, batch: &mut Batch) -> String {
     let raw = raw.trim_end_matches('\n');
     let history = again.reply(raw, calls, false).filter(|text| text != raw);

@@ -1,22 +1,23 @@
-//! A new configuration for a running server: upstreams, limits and times are replaced, streams go on.
+//! Reloads the configuration of a running server: upstreams, limits and timeouts are replaced, streams
+//! continue.
 
 use std::sync::Arc;
 
 use crate::app::{App, Loaded, Settings};
 use crate::config::{Config, ConfigError};
 
-/// Replaces the configuration of a running server. What is running keeps what it began with.
+/// Handle that replaces the configuration of a running server. Running messages keep the one they began with.
 #[derive(Clone)]
 pub struct Reload {
     pub(crate) app: Arc<App>,
 }
 
 impl Reload {
-    /// Takes over a configuration and reads the stored settings again. Gives the names of the fields that differ and need a
-    /// restart; they keep their values.
+    /// Applies a configuration and reloads the stored settings. Returns the names of changed fields that need
+    /// a restart; these keep their old values.
     ///
     /// # Errors
-    /// The configuration cannot be used, or the store does not answer; nothing has changed then.
+    /// The configuration is invalid, or the store fails; nothing has changed then.
     pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
         let before = self.app.loaded();
         let mut fixed = Vec::new();
@@ -38,7 +39,7 @@ impl Reload {
         Ok(fixed)
     }
 
-    /// Loads and takes over; a configuration that cannot be used is told and changes nothing.
+    /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
     pub(crate) async fn read_again(&self, load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync)) {
         let loaded = load();
         let applied = match loaded {
@@ -60,14 +61,14 @@ impl Reload {
     }
 }
 
-/// Hang-up signals to this process.
+/// Stream of hang-up signals (SIGHUP) to this process.
 pub(crate) struct HangUps {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,
 }
 
 impl HangUps {
-    /// Listens, if anything is to happen on such a signal.
+    /// Subscribes to the signal if `wanted`; otherwise `next` never returns.
     pub(crate) fn new(wanted: bool) -> HangUps {
         #[cfg(unix)]
         return HangUps {
@@ -82,7 +83,7 @@ impl HangUps {
         }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
         if let Some(signals) = &mut self.signals

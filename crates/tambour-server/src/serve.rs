@@ -1,4 +1,4 @@
-//! Start, serve, stop.
+//! Server lifecycle: start, serve, drain and stop.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use crate::store::{SqliteStore, Store, StoreError, StoreOptions, Usage};
 use crate::telemetry::Traces;
 use crate::{connection, data_folder, descriptors, streams, supervise, sweep};
 
-/// Why the server cannot start.
+/// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The store cannot be used.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
-    /// Others could reach the server, and no key protects it.
+    /// Other machines could reach the server, and no key protects it.
     #[error(
         "refusing to listen on {0} without an API key: set TAMBOUR_API_KEY, or make an admin key while listening on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
 }
 
-/// The server has stopped by itself.
+/// The server has stopped by itself because its store failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has stopped, since its store could not go on; the log says why")]
 pub struct Broken;
@@ -56,16 +56,16 @@ pub struct Server {
     hang_ups: HangUps,
 }
 
-/// How long runs and connections get to end once they have been told to.
+/// Time that runs and connections get to end after they were told to.
 const HALT: Duration = Duration::from_secs(5);
 
-/// Time that a step of the sweep gets to end once the server stops.
+/// Time that a step of the sweep gets to end when the server stops.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Makes a configuration.
+/// Loads the configuration again.
 type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
-/// What was used today with each key.
+/// Reads today's usage of each key.
 async fn used(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
     let used = store.usage(None, (&today, &today), None, u32::MAX).await?;
@@ -77,7 +77,7 @@ async fn used(store: &dyn Store) -> Result<Quotas, StoreError> {
 }
 
 impl Server {
-    /// Opens the store, closes what a crash left open, and listens.
+    /// Opens the store, closes messages that a crash left open, and listens.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -100,12 +100,13 @@ impl Server {
             return Err(StartError::Unprotected(listen));
         }
         if configured.is_some() && store.keys().await?.is_empty() {
-            // The first key takes over what the local user had.
+            // The first key takes over the local user's data.
             store.hand_over(LOCAL, CONFIGURED).await?;
         }
         let settings = Settings::load(&*store).await?;
         let quotas = used(&*store).await?;
-        // Another server with the same data would be refused here, before its running messages are taken for dead ones.
+        // Binding first: a second server with the same data fails here, before it takes the first one's
+        // running messages for abandoned.
         let failed = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -124,31 +125,31 @@ impl Server {
         })
     }
 
-    /// Loads the configuration again with `load` when the process gets SIGHUP; streams go on.
+    /// Reloads the configuration with `load` when the process receives SIGHUP; streams continue.
     #[must_use]
     pub fn reloading(
         mut self,
         load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     ) -> Server {
         self.load = Some(Box::new(load));
-        // From here on: the signal ends a process that does not listen.
+        // Subscribed from here on: without a handler the signal ends the process.
         self.hang_ups = HangUps::new(true);
         self
     }
 
-    /// What replaces the configuration while the server runs.
+    /// Returns the handle that replaces the configuration while the server runs.
     #[must_use]
     pub fn reload(&self) -> Reload {
         Reload { app: self.app.clone() }
     }
 
-    /// Its store: another machine claims runs there.
+    /// Returns the store, for another machine that claims runs in it.
     #[must_use]
     pub fn store(&self) -> Arc<dyn Store> {
         self.app.store.clone()
     }
 
-    /// The address it listens on.
+    /// Returns the address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -157,8 +158,8 @@ impl Server {
     /// Serves until `stop`, then drains: no new messages, running ones get `drain_ms`, then they are cancelled.
     ///
     /// # Errors
-    /// It has stopped by itself, since the store could not go on. Nothing that a client has seen is lost; the next start
-    /// brings it from the journal.
+    /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the
+    /// next start recovers it from the journal.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Broken> {
         let reload = self.reload();
         let Server { app, listener, load, mut hang_ups, .. } = self;
@@ -190,7 +191,7 @@ impl Server {
                     connections.spawn(connection::serve(socket, service.clone(), hang_up.clone()));
                 }
                 Err(error) => {
-                    // Out of file descriptors, most likely: others may free some.
+                    // Most likely out of file descriptors; others may free some.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -204,7 +205,7 @@ impl Server {
         if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
             app.halting.cancel();
             if tokio::time::timeout(HALT, app.runs.wait()).await.is_err() {
-                // They wait for room on the disk.
+                // The remaining runs wait for disk space.
                 app.store.give_up();
                 let _ = tokio::time::timeout(HALT, app.runs.wait()).await;
             }
@@ -212,7 +213,8 @@ impl Server {
         hang_up.cancel();
         connections.close();
         let _ = tokio::time::timeout(HALT, connections.wait()).await;
-        // It ends between two of its steps. One that takes longer is left: what it has begun is done by the next start, or not at all.
+        // The sweep ends between two steps. A step that takes longer is abandoned: the next start completes
+        // it or it has no effect.
         let patience = drained.max(tokio::time::Instant::now() + SWEEP);
         if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
             tracing::warn!("what was deleted is still in the files; the next start takes it out");

@@ -1,4 +1,4 @@
-//! Prompts of blocks: read from a request, joined with imported cards and books, and rendered.
+//! Prompts from Skeins: read from a request, combined with imported cards and lorebooks, and rendered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +24,12 @@ use crate::ids;
 use crate::reading::Contract;
 use crate::store::ImportKind;
 
-/// Books that one prompt may name.
+/// Most lorebooks of one prompt.
 const BOOKS: usize = 20;
-/// Bytes of all files that one prompt may name.
+/// Most bytes of all imported files of one prompt.
 const BYTES: u64 = 64 << 20;
 
-/// What tokens are counted with.
+/// Method of counting tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tokenizer {
@@ -38,7 +38,7 @@ pub(crate) enum Tokenizer {
     O200k,
     /// The encoding of GPT-4.
     Cl100k,
-    /// A quarter of the characters of ASCII, each other character one.
+    /// Estimate: four ASCII characters, or one other character, per token.
     Estimate,
 }
 
@@ -52,37 +52,37 @@ impl Tokenizer {
     }
 }
 
-/// What a prompt is made of.
+/// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     /// The Skein: an object, or YAML.
     pub(crate) skein: Option<Value>,
-    /// An imported card.
+    /// Id of an imported card.
     pub(crate) card: Option<String>,
-    /// Imported books.
+    /// Ids of imported lorebooks.
     pub(crate) books: Vec<String>,
     /// The variables.
     pub(crate) context: Map<String, Value>,
-    /// What world info did in earlier turns.
+    /// State of timed lore entries from earlier turns.
     pub(crate) timed: Timed,
 }
 
-/// How it is rendered.
+/// Options of a rendering.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     pub(crate) max_context: Option<usize>,
     pub(crate) tokenizer: Tokenizer,
-    /// Tokens are counted also where there is no limit.
+    /// Count tokens even without a limit.
     pub(crate) counted: bool,
-    /// Each part is counted by itself too.
+    /// Count each part separately too.
     pub(crate) itemised: bool,
-    /// A variable that is missing is an error.
+    /// A missing variable is an error.
     pub(crate) strict: bool,
-    /// Whether a model is told of protocols where no slot asks for it.
+    /// Whether the protocol instructions are added where no slot asks for them.
     pub(crate) instructions: bool,
 }
 
-/// What an imported file becomes.
+/// Converts an imported file to a Skein.
 pub(crate) fn of_import(imported: &Imported) -> Skein {
     match imported.kind {
         Kind::Card => from_card(imported),
@@ -94,7 +94,7 @@ pub(crate) fn of_import(imported: &Imported) -> Skein {
 /// Reads a Skein of a request or a file.
 ///
 /// # Errors
-/// It is none.
+/// It is not a valid Skein.
 pub(crate) fn read(value: &Value) -> tambour::Result<Skein> {
     match value.as_str() {
         Some(text) => Skein::from_yaml("the prompt", text),
@@ -102,11 +102,11 @@ pub(crate) fn read(value: &Value) -> tambour::Result<Skein> {
     }
 }
 
-/// What a prompt and its client say of the replies: their structure, from the Skein's protocols, and the views that can be drawn.
-/// What the contract says goes before it. A Skein that cannot be read changes nothing here.
+/// Applies the structure of the Skein's protocols and the client's `views` to the options of the reply. The
+/// contract takes precedence. An unreadable Skein changes nothing here.
 ///
 /// # Errors
-/// `views` are none.
+/// `views` are invalid.
 pub(crate) fn apply(
     skein: Option<&Value>,
     views: Option<&[String]>,
@@ -126,7 +126,7 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// A mistake of the library's caller, with its place.
+/// Converts a library error about the client's input to a problem, with its place.
 pub(crate) fn told(code: &'static str, error: &tambour::Error) -> Problem {
     let problem = Problem::invalid(code, error.to_string());
     match error.place() {
@@ -138,10 +138,11 @@ pub(crate) fn told(code: &'static str, error: &tambour::Error) -> Problem {
     }
 }
 
-/// Renders the prompt beside the workers.
+/// Renders the prompt on the CPU pool.
 ///
 /// # Errors
-/// A Skein that cannot be read, a card or book that is not the owner's, a context of another form, a template that fails.
+/// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
+/// fails.
 pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) -> Result<Rendered, Problem> {
     if parts.books.len() > BOOKS {
         let detail = format!("`lorebook_ids` has at most {BOOKS} ids, not {}", parts.books.len());
@@ -178,7 +179,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
     }
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = app.settings().texts().language;
-    // Set when this future ends, so that a rendering does not go on whose client has gone.
+    // Set when this future is dropped, so that a rendering stops once its client has disconnected.
     let ended = EndFlag::default();
     let gone = Arc::clone(&ended.0);
     app.aside
@@ -202,7 +203,7 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
             options.max_context = how.max_context;
             options.timed = timed;
             options.chance = Uuid::new_v4().as_u64_pair().0;
-            // Counting takes time, and is needed only where there is a limit.
+            // Counting is slow, so it is skipped without a limit.
             let limited = how.counted
                 || how.max_context.or(skein.max_context).is_some()
                 || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
@@ -212,19 +213,19 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: Parts, how: How) 
         .await?
 }
 
-/// Longest time that the templates of one prompt take.
+/// Longest time for rendering the templates of one prompt.
 const RENDERING: Duration = Duration::from_secs(2);
 
-/// The budget of a rendering, which ends when nobody waits for it, or after [`RENDERING`].
+/// Returns the budget of a rendering, which ends when the client is gone or after [`RENDERING`].
 fn budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
     let began = Instant::now();
     Budget::until(engine.limits(), move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDERING)
 }
 
-/// Reads a stored file again.
+/// Parses a stored file again.
 ///
 /// # Errors
-/// It cannot be read any more.
+/// The file is no longer readable.
 pub(crate) fn again(file: &str, bytes: &[u8]) -> Result<Imported, Problem> {
     import(file, bytes, &ImportLimits::default()).map_err(|error| {
         tracing::error!(%error, "an imported file cannot be read");
@@ -233,12 +234,12 @@ pub(crate) fn again(file: &str, bytes: &[u8]) -> Result<Imported, Problem> {
     })
 }
 
-/// There is no such card or book of the owner.
+/// Problem: the owner has no such card or lorebook.
 pub(crate) fn none(kind: ImportKind, id: &str) -> Problem {
     Problem::not_found(format!("there is no {} `{id}`", kind.word()))
 }
 
-/// A rendered prompt as it is shown.
+/// Returns a rendered prompt as JSON for the client.
 pub(crate) fn shown(rendered: &Rendered) -> Value {
     let mut warnings: Vec<Value> = rendered.warnings.iter().map(|text| json!({"message": text})).collect();
     warnings.extend(rendered.outcome.warnings.iter().map(|warning| {

@@ -1,4 +1,4 @@
-//! The state of a conversation: what replies are read with, and what clients ask of it (F-110 to F-117).
+//! State of conversations: attached to replies that read it, and changed by clients (F-110 to F-117).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,21 +17,21 @@ use crate::ids;
 use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
 use tokio::sync::OwnedMutexGuard;
 
-/// Dialects whose replies change the state, or may turn out to.
+/// Dialects whose replies change the state, or may turn out to be one that does.
 const CHANGING: [&str; 2] = ["filament", tambour::dialect::AUTO];
 
-/// How long who asks waits for a message that runs.
+/// Longest wait of a change for a running message.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The state that the replies of a message are read with.
+/// State that the replies of a message start from.
 pub(crate) struct State {
-    /// As the library takes it.
+    /// State in the library's form.
     pub(crate) attached: Attached,
-    /// Position of the first update of the message in its conversation.
+    /// Position of the message's first update within its conversation.
     pub(crate) start: i64,
 }
 
-/// The state of its conversation when a message begins. `known`: the conversation was there before it.
+/// Loads the state of the conversation when a message begins. `known`: the conversation existed before it.
 pub(crate) async fn attached(
     app: &App,
     row: &MessageRow,
@@ -49,7 +49,8 @@ pub(crate) async fn attached(
     let schema = match compiled(app, &row.owner, &stored).await {
         Ok(schema) => schema,
         Err(problem) => {
-            // It was taken once, and limits are narrower now: what it would refuse cannot be told.
+            // It was valid when it was stored, but limits are narrower now; without it, operations are
+            // applied unchecked.
             tracing::warn!(
                 message_id = row.id,
                 problem = problem.detail(),
@@ -62,12 +63,12 @@ pub(crate) async fn attached(
     Ok(Some(State { attached, start: stored.next }))
 }
 
-/// A state to apply operations to.
+/// Prepares a state for applying operations.
 pub(crate) fn attach(state: Value, id: String, schema: Option<&Schema>) -> Attached {
     Attached { message: id, state, schema: schema.cloned(), ..Attached::default() }
 }
 
-/// The schema of a state, compiled.
+/// Returns the compiled schema of a state.
 pub(crate) async fn compiled(
     app: &App,
     owner: &str,
@@ -80,7 +81,7 @@ pub(crate) async fn compiled(
     app.schemas.get((&app.aside, owner), &schema, limits).await.map(Some)
 }
 
-/// The turn in a conversation, for a change that is done soon.
+/// Waits up to [`PATIENCE`] for the turn in a conversation, for a quick change.
 pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
     let reached = async {
         app.store.idle(conversation).await;
@@ -94,11 +95,11 @@ pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuar
     })
 }
 
-/// Version of a state with its schema, by their content: any change of them makes another one.
+/// Returns the version of a state with its schema: a hash of both.
 pub(crate) fn version(state: &str, schema: Option<&str>) -> String {
     let mut hash = Sha256::new();
     hash.update(state);
-    // No JSON has this byte.
+    // Separator that occurs in no JSON text.
     hash.update([0]);
     hash.update(schema.unwrap_or_default());
     hash.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -117,11 +118,11 @@ pub(crate) fn unchanged(row: &StateRow, based_on: Option<&str>) -> Result<(), Pr
     Err(problem.with("present", json!({"state": row.state, "schema": schema, "version": now})))
 }
 
-/// What came of a change.
+/// Result of a change.
 pub(crate) struct Changed {
-    /// Its name, if anything was changed.
+    /// Id of the update, if anything was changed.
     pub(crate) update: Option<String>,
-    /// What was done, and what was not.
+    /// Results of the operations.
     pub(crate) applied: Applied,
     /// The state after it.
     pub(crate) state: Value,
@@ -129,7 +130,7 @@ pub(crate) struct Changed {
     pub(crate) version: String,
 }
 
-/// Applies operations to the state of a conversation, as a change of its own.
+/// Applies operations to the state of a conversation as a separate update.
 pub(crate) async fn change(
     app: &Arc<App>,
     (owner, conversation): (&str, &str),
@@ -140,7 +141,7 @@ pub(crate) async fn change(
 ) -> Result<Changed, Problem> {
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
     let based_on = based_on.map(str::to_owned);
-    // Operations that nobody waits for are not applied; those that have been applied are stored.
+    // Operations are dropped if the client disconnects; once applied, they are stored.
     let ended = EndFlag::default();
     let gone = Arc::clone(&ended.0);
     app.undisturbed(async move {
@@ -150,15 +151,15 @@ pub(crate) async fn change(
         let schema = compiled(&work, &owner, &row).await?;
         let update = ids::new(OWN_UPDATE);
         let (name, before, next) = (update.clone(), row.state, row.next);
-        // Each operation may cost a look at the whole state.
+        // Each operation may scan the whole state.
         let apply = move || {
             let mut attached = attach(before, name, schema.as_deref());
             let applied = attached.apply_unless(&analysis, operations, atomic, Some(&gone));
             if gone.load(Ordering::Relaxed) {
-                // Nobody is told.
+                // The client is gone and sees no error.
                 return Err(Problem::internal());
             }
-            // Written as it stands: as a tree of values it would be copied several times over.
+            // Serialized directly: a tree of values would copy it several times.
             let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
             let texts = (text, attached.state.to_string());
             Ok::<_, Problem>((applied, attached.state, texts))
@@ -179,7 +180,7 @@ pub(crate) async fn change(
     .await
 }
 
-/// The state of a conversation before a message that begins, if anything was said of it yet.
+/// Returns the state before a message that begins, or `None` if there is none yet.
 pub(crate) async fn before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
     Ok(app.store.state(conversation).await?.map(|row| row.state))
 }

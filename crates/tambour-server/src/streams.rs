@@ -1,4 +1,4 @@
-//! The event streams that are open: counted, and cut off when their reader has stopped for good.
+//! Open event streams: counted per owner, and closed when their client has stopped reading for good.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,48 +12,48 @@ use crate::fail;
 use crate::keys::Caller;
 use crate::live::Live;
 
-/// The event streams that are open.
+/// Registry of open event streams.
 #[derive(Default)]
 pub(crate) struct Streams(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
     by_owner: HashMap<String, usize>,
-    /// Those whose connection is known, by a number of their own.
+    /// Streams with a known connection, by number.
     watched: HashMap<u64, Watched>,
     next: u64,
 }
 
-/// A stream that is cut off when nobody takes what it has.
+/// Stream that is closed when its client stops reading.
 struct Watched {
     connection: Arc<Connection>,
-    /// Absent for a message that had ended before.
+    /// Absent if the message had ended before the stream began.
     live: Option<Arc<Live>>,
-    /// When the message was first seen to have ended.
+    /// Time at which the message was first seen to have ended.
     ended: Option<u64>,
 }
 
-/// One open event stream, counted as long as it lives.
+/// Open event stream, counted until it is dropped.
 pub(crate) struct Opened {
     streams: Arc<Streams>,
     owner: String,
     number: u64,
     connection: Option<Arc<Connection>>,
-    /// Ends when the key is removed that it was opened with.
+    /// Cancelled when the key that opened it is removed.
     pub(crate) removed: CancellationToken,
 }
 
-/// Who has as many streams as there may be.
+/// Limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The one who asks.
+    /// Streams of this owner.
     Owner,
-    /// All together.
+    /// Streams of the server.
     Server,
 }
 
 impl Streams {
-    /// One more stream of an owner, unless that one has `most` already, or all have `total`.
+    /// Registers a stream of an owner, up to `most` per owner and `total` in all.
     pub(crate) fn open(
         self: &Arc<Streams>,
         caller: &Caller,
@@ -81,12 +81,12 @@ impl Streams {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of open streams.
     pub(crate) fn count(&self) -> usize {
         self.lock().by_owner.values().sum()
     }
 
-    /// Cuts off those whose message ended that long ago and whose client has taken nothing since.
+    /// Closes streams whose message ended `patience` ago and whose client has read nothing since.
     fn cut(&self, patience: Duration) {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         for watched in self.lock().watched.values_mut() {
@@ -111,7 +111,7 @@ impl Streams {
 }
 
 impl Opened {
-    /// Looks after the connection once the message has ended; absent, it has.
+    /// Watches the connection once the message has ended; `None` stands for one that has ended already.
     pub(crate) fn watch(&self, live: Option<Arc<Live>>) {
         if let Some(connection) = self.connection.clone() {
             self.streams.lock().watched.insert(self.number, Watched { connection, live, ended: None });
@@ -132,7 +132,7 @@ impl Drop for Opened {
     }
 }
 
-/// Looks after the streams until the server stops.
+/// Closes stalled streams periodically until the server stops.
 pub(crate) async fn watch(app: Arc<App>) {
     loop {
         let patience = Duration::from_millis(app.loaded().config.reader_idle_ms);

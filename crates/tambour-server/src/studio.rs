@@ -1,5 +1,5 @@
-//! The studio: the web application in `studio/`, as it was built before this program. Its files are public; what they
-//! show comes from the interface, which asks for a key.
+//! Serves the studio: the web application in `studio/`, embedded as built before this program. Its files are
+//! public; the data they show comes from the API, which requires a key.
 
 use std::borrow::Cow;
 
@@ -16,25 +16,25 @@ use crate::http::problem::Problem;
 #[allow_missing = true]
 struct Built;
 
-/// The page, for all addresses within the studio.
+/// The page, served at every address within the studio.
 const INDEX: &str = "index.html";
-/// Files whose name changes with their content.
+/// Folder of files whose name changes with their content.
 const HASHED: &str = "assets/";
-/// Placeholder in the page for the nonce of an answer.
+/// Placeholder in the page for the nonce of a response.
 const NONCE: &str = "__CSP_NONCE__";
 
-/// Addresses that are never pages of the studio.
+/// Path prefixes that are never pages of the studio.
 const OF_INTERFACE: [&str; 3] = ["/api/", "/v1/", "/ag-ui"];
 
-/// Files by name.
+/// Looks up a file by name.
 type Find = fn(&str) -> Option<EmbeddedFile>;
 
-/// Answers what no route does: a file of the studio, its page to a browser that opens an address, or that there is nothing.
+/// Answers requests that match no route: a file of the studio, its page for a browser, or 404.
 pub(crate) async fn serve(request: axum::extract::Request) -> Response {
     answer(Built::get, request.method(), request.uri().path(), request.headers())
 }
 
-/// `GET /`: the studio, or how it is built.
+/// `GET /`: the studio, or instructions to build it.
 pub(crate) async fn home() -> Response {
     page(Built::get).unwrap_or_else(unbuilt)
 }
@@ -61,7 +61,7 @@ fn answer(find: Find, method: &Method, path: &str, headers: &HeaderMap) -> Respo
     page(find).unwrap_or_else(missing)
 }
 
-/// The page with a nonce of its own: no two answers have the same, so nothing is kept of it.
+/// Returns the page with a fresh nonce. Every response has its own, so it must not be cached.
 fn page(find: Find) -> Option<Response> {
     let index = find(INDEX)?;
     let nonce = Uuid::new_v4().simple().to_string();
@@ -76,8 +76,8 @@ fn page(find: Find) -> Option<Response> {
     Some(response)
 }
 
-/// Rules on what the page may load: scripts and everything else from this server only. Elements have styles, since
-/// replies may colour their text; such attributes load nothing.
+/// Builds the Content-Security-Policy: resources come from this server only. Style attributes are allowed,
+/// since replies may colour their text and such attributes load nothing.
 fn policy(nonce: &str) -> String {
     [
         "default-src 'none'",
@@ -131,7 +131,7 @@ fn body(data: Cow<'static, [u8]>) -> Response {
     }
 }
 
-/// Finds a value among those of a header that are not weighed with nought.
+/// Checks that a header lists a value with a weight above zero.
 fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| {
@@ -153,7 +153,7 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// Says how the studio is built, and where else to go.
+/// Returns a page that tells how to build the studio.
 fn unbuilt() -> Response {
     const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tambour</title>\
         <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\

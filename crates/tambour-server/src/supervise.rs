@@ -1,19 +1,18 @@
-//! Tasks that run as long as the server: one that panics is begun again, told and counted.
+//! Restarts long-running tasks of the server after a panic, with a log line and a counter.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::App;
 
-/// First pause before a task that panicked is begun again.
+/// First pause before a restart.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Time of running after which an end counts as the first one.
+/// Running time after which the pause starts from the first one again.
 const WELL: Duration = Duration::from_secs(60);
 
-/// Pauses before what has ended too early is begun again: doubled each time, up to the longest one, and the first one again behind one
-/// that ran well.
+/// Back-off before a restart: doubled each time up to the longest, reset after a long run.
 pub(crate) struct Pauses {
     first: Duration,
     longest: Duration,
@@ -25,7 +24,7 @@ impl Pauses {
         Pauses { first, longest, next: first }
     }
 
-    /// The pause behind something that ran so long.
+    /// Returns the pause after a run of this length.
     pub(crate) fn behind(&mut self, ran: Duration) -> Duration {
         if ran > WELL {
             self.next = self.first;
@@ -36,7 +35,7 @@ impl Pauses {
     }
 }
 
-/// Runs a task until it ends by itself, which it does when the server stops. After a panic it is begun again.
+/// Runs a task until it returns, which it does when the server stops. It is restarted after a panic.
 pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
     app: Arc<App>,
     name: &'static str,
@@ -47,7 +46,7 @@ pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
         let begun = tokio::time::Instant::now();
         let Err(error) = tokio::spawn(task(app.clone())).await else { return };
         if !error.is_panic() {
-            // The runtime ends.
+            // Cancelled: the runtime is shutting down.
             return;
         }
         app.metrics.panicked(name);
@@ -61,7 +60,7 @@ pub(crate) async fn keep<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// A pause as a number of the log: wider ones stand there as texts.
+/// Returns a pause in milliseconds as `u64`, since wider numbers are logged as text.
 pub(crate) fn millis(pause: Duration) -> u64 {
     u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }

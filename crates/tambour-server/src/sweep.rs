@@ -1,4 +1,4 @@
-//! Keeps the promise of deletion: messages whose time is over go, and what was deleted leaves the files.
+//! Retention sweep: deletes expired messages and dialogues, and erases deleted data from the files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::http::idempotency;
 use crate::store::{Retention, StoreError};
 use crate::turns::Place;
 
-/// From one look for messages whose time is over to the next.
+/// Interval between retention sweeps.
 const EVERY: Duration = Duration::from_secs(60);
-/// Until it is tried again to empty the write-ahead file, when readers were in the way.
+/// Pause before emptying the write-ahead file is tried again, when readers prevented it.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
-    // What was deleted right before the last stop.
+    // Covers data deleted right before the last stop.
     let mut due = true;
     loop {
         match expire(&app).await {
@@ -45,7 +45,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Deletes messages and dialogues whose time is over; whether there were some.
+/// Deletes expired messages and dialogues; returns `true` if there were any.
 async fn expire(app: &App) -> Result<bool, StoreError> {
     let retention = app.loaded().config.retention;
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
@@ -63,7 +63,7 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
     }
 }
 
-/// Deletes dialogues whose time is over, but those in which a turn runs; whether there were some.
+/// Deletes expired dialogues without a running turn; returns `true` if there were any.
 async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
     let mut some = false;
     let (by_time, by_size) =
@@ -74,10 +74,10 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             if app.closing.is_cancelled() {
                 return Ok(some);
             }
-            // No turn goes on meanwhile, so that none ends between the look at the dialogue and its deletion.
+            // Holding the turn keeps other turns from running between the check and the deletion.
             let Place::Free(_turn) = app.turns.queue(&id) else { continue };
             fail::point("sweep.dialogue");
-            // One that has begun is not overlooked, and none begins behind this.
+            // `close_idle` fails if a turn has begun, and lets none begin afterwards.
             if is_over(app, &id, retention).await? && app.store.close_idle(&id) {
                 tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
                 app.store.delete_dialogue(&id).await?;
@@ -88,7 +88,7 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     Ok(some)
 }
 
-/// Checks that the time of a dialogue is still over: it may have gone on since it was listed.
+/// Checks that a dialogue is still expired: it may have changed since it was listed.
 async fn is_over(app: &App, id: &str, retention: Retention<'_>) -> Result<bool, StoreError> {
     let Some(before) = retention.before else { return Ok(true) };
     Ok(app.store.dialogue(id).await?.is_some_and(|row| *row.changed < *before))

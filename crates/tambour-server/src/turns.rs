@@ -1,4 +1,5 @@
-//! One at a time changes a conversation or a dialogue. The order of messages is the store's: each waits for its lease's turn first.
+//! Queues of changes per conversation or dialogue: one at a time. The order of messages is the store's; each
+//! waits for its lease's turn first.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -7,25 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use futures_util::FutureExt;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// The conversations in which something runs or waits.
+/// Conversations with a running or waiting change.
 #[derive(Default)]
 pub(crate) struct Turns {
     by_conversation: Mutex<HashMap<String, Weak<Turn<()>>>>,
 }
 
-/// Waits for the message's turn.
+/// Future that resolves to the turn.
 pub(crate) type Waiting = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
-/// A place in the line of a conversation.
+/// Place in the queue of a conversation.
 pub(crate) enum Place {
-    /// Nothing else runs; the turn lasts as long as this does.
+    /// Nothing else runs; the turn lasts until the guard is dropped.
     Free(OwnedMutexGuard<()>),
-    /// Others are before it.
+    /// Waiting for others.
     Behind(Waiting),
 }
 
 impl Place {
-    /// Waits until it is the message's turn.
+    /// Waits for the turn.
     pub(crate) async fn reached(self) -> OwnedMutexGuard<()> {
         match self {
             Place::Free(turn) => turn,
@@ -35,12 +36,12 @@ impl Place {
 }
 
 impl Turns {
-    /// The next place in the line of a conversation.
+    /// Takes the next place in the queue of a conversation.
     pub(crate) fn queue(&self, conversation: &str) -> Place {
         let mut by_conversation = self.by_conversation.lock().unwrap_or_else(PoisonError::into_inner);
         let known = by_conversation.get(conversation).and_then(Weak::upgrade);
         let turn = known.unwrap_or_else(|| {
-            // Those that are over are in the way of nobody, but in memory.
+            // Drops dead entries before the map would grow.
             if by_conversation.len() == by_conversation.capacity() {
                 by_conversation.retain(|_, turn| turn.strong_count() > 0);
             }
@@ -49,7 +50,7 @@ impl Turns {
             turn
         });
         let mut waiting: Waiting = Box::pin(turn.lock_owned());
-        // Asked for once, it is in the line.
+        // Polling it once enters the queue.
         match (&mut waiting).now_or_never() {
             Some(turn) => Place::Free(turn),
             None => Place::Behind(waiting),

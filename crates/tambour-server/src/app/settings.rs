@@ -1,4 +1,4 @@
-//! Settings that can be changed while the server runs.
+//! Settings that can be changed while the server runs. They are stored, unlike the configuration.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use tambour::options::Texts;
 
 use crate::store::{Store, StoreError};
 
-/// Settings that can be changed while the server runs.
+/// Values of the settings; those without a value have their default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     /// Stored values by dotted name.
     pub values: BTreeMap<String, Value>,
 }
 
-/// Whether a value fits a setting.
+/// Predicate that checks the value of a setting.
 type Fits = fn(&Value) -> bool;
 
-/// Names of settings, and whether a value fits.
+/// Names of the settings with the check of their values.
 pub(crate) const SETTINGS: &[(&str, Fits)] = &[
-    // An unknown protocol is stored and means the legacy one (J-032).
+    // An unknown protocol is accepted and means the legacy one (J-032).
     ("llm_app_settings.app_output_protocol", Value::is_string),
     ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
     ("thought_display", |value| matches!(value.as_str(), Some("collapsed" | "hidden" | "shown"))),
@@ -29,7 +29,7 @@ pub(crate) const SETTINGS: &[(&str, Fits)] = &[
     ("texts.phase_title", is_text),
 ];
 
-/// Name under which the number of changes so far is stored.
+/// Name under which the number of changes is stored.
 pub(crate) const VERSION: &str = "version";
 
 fn is_text(value: &Value) -> bool {
@@ -37,14 +37,14 @@ fn is_text(value: &Value) -> bool {
 }
 
 impl Settings {
-    /// The stored settings.
+    /// Loads the stored settings.
     pub(crate) async fn load(store: &dyn Store) -> Result<Settings, StoreError> {
         let stored = store.settings().await?.into_iter();
         let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
         Ok(Settings { values: values.collect() })
     }
 
-    /// How many changes there have been.
+    /// Returns the number of changes so far.
     #[must_use]
     pub(crate) fn version(&self) -> u64 {
         self.values.get(VERSION).and_then(Value::as_u64).unwrap_or(0)
@@ -54,15 +54,15 @@ impl Settings {
         self.values.get(name)?.as_str()
     }
 
-    /// The output protocol of requests that name none.
+    /// Returns the output protocol of requests that name none.
     #[must_use]
     pub(crate) fn protocol(&self) -> Protocol {
         Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
     }
 
-    /// Sets language and default texts.
+    /// Applies language and default texts to `options`.
     pub(crate) fn apply(&self, options: &mut Options) {
-        // What was stored has been checked.
+        // Stored values were checked when they were set.
         let _ = options.set("text_language", self.text("text_language").unwrap_or("zh"));
         if let Some(text) = self.text("texts.fallback") {
             options.texts.fallback = text.to_owned().into();
@@ -72,7 +72,7 @@ impl Settings {
         }
     }
 
-    /// The default texts.
+    /// Returns the default texts in the language of the settings.
     #[must_use]
     pub(crate) fn texts(&self) -> Texts {
         let mut options = Options::default();

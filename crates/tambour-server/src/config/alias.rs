@@ -1,4 +1,4 @@
-//! Names of models for clients of other protocols, and what each stands for.
+//! Aliases: model names for clients of other protocols, each with its upstream and settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::app::Settings;
 use crate::reading::{Contract, Own};
 use crate::skeins;
 
-/// One alias.
+/// Configuration of one alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -21,44 +21,45 @@ pub struct AliasConfig {
     /// Name of an upstream; the default one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// Its model; the upstream's own when absent.
+    /// Model of that upstream; its default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How the model writes.
+    /// Dialect of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// What replies are held to: `profile` and `options`.
+    /// Contract of replies: `profile` and `options`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Value>,
-    /// Goes before what the client says.
+    /// System prompt before the client's messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// File of a prompt of blocks, of which what the client says is the history.
+    /// File of a Skein; the client's messages become its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skein: Option<PathBuf>,
-    /// Whether the dialect's format instructions follow it.
+    /// Whether the dialect's format instructions are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<bool>,
-    /// How often a reply that cannot be used is asked for again.
+    /// Most re-asks of an unusable reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_reasks: Option<u32>,
     /// Registered tools, which the server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Aliases that are asked when this one gives nothing that can be used, one after the other. Of each counts who is asked and how
-    /// that one writes; prompt and tools are those of the alias that was named.
+    /// Aliases to try in order if this one gives no usable reply. Upstream, model, dialect and contract of
+    /// each apply; prompt and tools are those of the named alias.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
-    /// How often it is asked first, beside other aliases of `fallback` that have a weight; without one they are asked in order.
+    /// Share of requests for which it is tried first, among weighted aliases of `fallback`; without a weight
+    /// the order is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
 
-/// Fields of an alias that say who is asked and how that one writes.
+/// Fields of an alias that select the upstream and its dialect.
 pub(crate) const CHOICE: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
-    /// Its fields as those of a message, but the prompt, which is in a file.
+    /// Returns its fields as fields of a message, except those that only the configuration uses.
     pub(crate) fn fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {
@@ -73,7 +74,7 @@ impl AliasConfig {
 }
 
 impl Config {
-    /// An alias, and all that are asked in its place, each once: those of its `fallback` in order, each followed by those of its own.
+    /// Returns an alias and its fallbacks in order, depth first, each once.
     pub(crate) fn chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
         let (mut chain, mut next) = (Vec::new(), vec![alias]);
         while let Some(name) = next.pop() {
@@ -84,10 +85,10 @@ impl Config {
         chain
     }
 
-    /// The prompts of blocks of the aliases that have one, by the alias.
+    /// Reads the Skeins of aliases that have one, by alias.
     ///
     /// # Errors
-    /// A file cannot be read or holds something else, or the alias has a `system_prompt` too.
+    /// A file cannot be read or is no Skein, or the alias has a `system_prompt` too.
     pub(crate) fn skeins(&self) -> Result<BTreeMap<String, Value>, ConfigError> {
         let mut skeins = BTreeMap::new();
         for (name, alias) in &self.aliases {
@@ -110,10 +111,10 @@ impl Config {
         Ok(skeins)
     }
 
-    /// Looks at the aliases.
+    /// Checks the aliases.
     ///
     /// # Errors
-    /// One names an upstream or a dialect that there is not, or has a contract that is none.
+    /// An alias names an unknown upstream or dialect, or has an invalid contract.
     pub(super) fn check_aliases(&self) -> Result<(), ConfigError> {
         for (name, alias) in &self.aliases {
             let field = |which: &str| format!("aliases.{name}.{which}");

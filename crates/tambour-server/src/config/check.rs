@@ -1,4 +1,4 @@
-//! What is looked at when the server starts, before anything is asked of it.
+//! Checks of the configuration when the server starts.
 
 use std::path::Path;
 use tambour::texts::counted;
@@ -8,11 +8,11 @@ use reqwest::Url;
 use super::{Config, ConfigError, UPSTREAM_KEY, UpstreamConfig, without_secrets};
 use crate::upstream::Kind;
 
-/// Fewest characters of a key that somebody thinks up.
+/// Minimum length of an API key in characters.
 const KEY: usize = 16;
 
 impl Config {
-    /// An error about a field, with the place it comes from.
+    /// Builds an error about a field, with the origin of its value.
     pub(crate) fn wrong(&self, field: &str, what: &str) -> ConfigError {
         match self.origins.of(field) {
             Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
@@ -20,10 +20,10 @@ impl Config {
         }
     }
 
-    /// Looks at what all of the server rests on.
+    /// Checks everything that is not checked when it is used.
     ///
     /// # Errors
-    /// A key that can be guessed, or a default upstream that there is not.
+    /// A weak API key, an unknown default upstream, or an invalid section.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();
@@ -50,10 +50,10 @@ impl Config {
         }
     }
 
-    /// The base URL of an upstream, if it is one.
+    /// Checks and returns the base URL of an upstream.
     ///
     /// # Errors
-    /// It has no scheme, another one than `http` and `https`, or no host.
+    /// The scheme is not `http` or `https`, the host is missing, or there is a query.
     pub(crate) fn base_url<'a>(
         &self,
         name: &str,
@@ -78,10 +78,10 @@ impl Config {
         }
     }
 
-    /// The key of an upstream, where one is configured.
+    /// Reads the key of an upstream, if one is configured.
     ///
     /// # Errors
-    /// The variable is not set, the file cannot be read, or what is there can be no key.
+    /// The variable is not set, the file cannot be read, or the value is no valid key.
     pub(crate) fn upstream_key(
         &self,
         name: &str,
@@ -92,7 +92,7 @@ impl Config {
             (_, Some(path)) => (field("key_file"), format!("the file {}", path.display()), file(path)),
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
-                // What `--upstream` names whether there is a key or not: a model of one's own needs none.
+                // `--upstream` names this variable even where it is not set: a local model needs no key.
                 let unasked = variable == UPSTREAM_KEY && self.origins.in_file(&field("key_env")).is_none();
                 if unasked && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
@@ -107,12 +107,12 @@ impl Config {
     }
 }
 
-/// The key in a variable of the environment.
+/// Reads a key from an environment variable.
 pub(super) fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| word(&key))
 }
 
-/// A key, without the blanks around it.
+/// Trims and validates a key.
 fn word(key: &str) -> Result<String, String> {
     match key.trim() {
         "" => Err("it is empty".to_owned()),

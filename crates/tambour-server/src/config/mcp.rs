@@ -8,77 +8,77 @@ use serde::{Deserialize, Serialize};
 
 use super::{Config, ConfigError, without_secrets};
 
-/// One MCP server: one that is reached over HTTP (`url`), or one that is started here (`command`).
+/// MCP server: reached over HTTP (`url`), or started as a child process (`command`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct McpConfig {
-    /// Where it is (streamable HTTP).
+    /// URL of the server (streamable HTTP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Headers of all requests to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Environment variable that holds the key, which is sent as `Authorization: Bearer`.
+    /// Environment variable with the key, sent as `Authorization: Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// Program that is started, and speaks on its standard input and output.
+    /// Program to start; it communicates over its standard input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Names of variables of the server's environment that it is given, beside those every program needs.
+    /// Further environment variables passed to the program, besides a basic set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Its tools that join, by their own names; `*` are all of them.
+    /// Tools to expose, by the server's own names; `*` exposes all.
     pub tools: Vec<String>,
-    /// What goes before the names of its tools.
+    /// Prefix of the names of its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Milliseconds that a call gets, and a connection; `tools.timeout_ms` when absent.
+    /// Timeout of a call and of connecting, in milliseconds; `tools.timeout_ms` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Those of its tools that a person is asked about before they run; `*` are all of them.
+    /// Tools that need a confirmation before they run; `*` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirm: Vec<String>,
 }
 
-/// All tools.
+/// Wildcard for all tools.
 const ALL: &str = "*";
 /// Headers that belong to the protocol.
 const OWN: [&str; 6] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
 
-/// Whether a name can be that of a tool.
+/// Returns `true` if a name is valid for a tool.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
 }
 
 impl McpConfig {
-    /// The name that messages have for a tool of the server.
+    /// Returns the exposed name of one of the server's tools.
     pub(crate) fn name_of(&self, tool: &str) -> String {
         format!("{}{tool}", self.prefix.as_deref().unwrap_or_default())
     }
 
-    /// The server's own name of a tool, if it may be one of this server that joins.
+    /// Returns the server's own name of an exposed tool; `None` if it is not exposed.
     pub(crate) fn tool_of<'a>(&self, name: &'a str) -> Option<&'a str> {
         let tool = name.strip_prefix(self.prefix.as_deref().unwrap_or_default())?;
         self.joins(tool).then_some(tool)
     }
 
-    /// Whether a tool joins.
+    /// Returns `true` if the tool is exposed.
     pub(crate) fn joins(&self, tool: &str) -> bool {
         lists(&self.tools, tool)
     }
 
-    /// Whether the name that messages have is given to one of its tools, and not by `*` alone.
+    /// Returns `true` if the exposed name is listed explicitly, not only by `*`.
     pub(crate) fn gives(&self, name: &str) -> bool {
         self.tool_of(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
     }
 
-    /// Whether a person is asked before a tool runs.
+    /// Returns `true` if the tool needs a confirmation.
     #[cfg_attr(
         not(feature = "mcp"),
         expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
@@ -87,7 +87,7 @@ impl McpConfig {
         lists(&self.confirm, tool)
     }
 
-    /// Without what may be secret.
+    /// Masks possible secrets.
     pub(super) fn mask(&mut self) {
         if let Some(url) = &mut self.url {
             *url = without_secrets(url);
@@ -101,10 +101,10 @@ fn lists(list: &[String], tool: &str) -> bool {
 }
 
 impl Config {
-    /// Looks at the MCP servers.
+    /// Checks the MCP servers.
     ///
     /// # Errors
-    /// One cannot be reached or started as it is described, or it is not said which of its tools join.
+    /// A server cannot be reached or started as configured, or exposes no tools.
     pub(super) fn check_mcp(&self) -> Result<(), ConfigError> {
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
         for (name, server) in &self.mcp {
@@ -222,10 +222,10 @@ impl Config {
         }
     }
 
-    /// The key of an MCP server.
+    /// Reads the key of an MCP server.
     ///
     /// # Errors
-    /// The variable is not set, or what it holds can be no key.
+    /// The variable is not set, or its value is no valid key.
     pub(crate) fn mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
         super::check::variable(variable).map_err(|error| {
             self.wrong(

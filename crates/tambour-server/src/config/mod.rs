@@ -26,101 +26,102 @@ pub(crate) use origins::Origins;
 pub use price::Price;
 pub use telemetry::TelemetryConfig;
 
-/// Everything that can be configured. The defaults work with no file at all.
+/// Configuration of the server. The defaults work without a file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 selects a free one.
     pub listen: SocketAddr,
     /// Folder of the database.
     pub data: PathBuf,
     /// `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Whether a power cut may not lose what was acknowledged (slower).
+    /// Whether acknowledged data survives a power cut (slower).
     pub durable: bool,
     /// Upstreams by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// Name of the upstream that is used when a request names none.
+    /// Upstream for requests that name none.
     pub default_upstream: Option<String>,
     /// Currency of the prices of upstreams, such as `USD`.
     pub currency: String,
-    /// Names of models for clients of other protocols, and what they stand for.
+    /// Aliases: model names for clients of other protocols.
     pub aliases: BTreeMap<String, AliasConfig>,
     /// MCP servers by name.
     pub mcp: BTreeMap<String, McpConfig>,
-    /// An admin key that always works, for the first start; from `TAMBOUR_API_KEY`.
+    /// Admin key that is always valid, for the first start; from `TAMBOUR_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
     /// Origins that browsers may call from; none by default.
     pub cors_origins: Vec<String>,
-    /// Milliseconds that a run goes on when nobody reads it any more.
+    /// Milliseconds that a run continues without a reader.
     pub grace_ms: u64,
     /// Milliseconds between heartbeats.
     pub heartbeat_ms: u64,
     /// Milliseconds that running streams get when the server stops.
     pub drain_ms: u64,
-    /// Running messages of one key.
+    /// Most running messages per key.
     pub max_running: usize,
-    /// Open event streams of one key.
+    /// Most open event streams per key.
     pub max_streams: usize,
-    /// Open event streams in all; as many as open files allow by default.
+    /// Most open event streams in all; by default as many as the limit of open files allows.
     pub max_streams_total: usize,
-    /// Bytes of a request.
+    /// Most bytes of a request.
     pub max_request: usize,
-    /// Bytes of a request that imports files.
+    /// Most bytes of a request that imports files.
     pub max_import: usize,
-    /// Bytes of earlier messages of a conversation that a model is told, about.
+    /// Approximate bytes of earlier messages included in a prompt.
     pub max_history: usize,
-    /// How long messages are kept.
+    /// Retention of messages.
     pub retention: Retention,
-    /// Milliseconds that the body of a request may stop.
+    /// Milliseconds that a request body may pause.
     pub body_idle_ms: u64,
-    /// Milliseconds that it may take in all.
+    /// Milliseconds that a request body may take in all.
     pub body_ms: u64,
-    /// Milliseconds after the end of a message that a reader may take nothing of its stream.
+    /// Milliseconds after the end of a message that a client may stop reading its stream.
     pub reader_idle_ms: u64,
-    /// Whether prompts and replies may be in the server's own log.
+    /// Whether prompts and replies may appear in the server's own log.
     pub log_content: bool,
-    /// What is in the server's own log, such as `info` or `tambour_server=debug`.
+    /// Filter of the server's own log, such as `info` or `tambour_server=debug`.
     pub log: String,
-    /// Log lines as JSON.
+    /// Whether log lines are JSON.
     pub log_json: bool,
-    /// Limits on replies.
+    /// Limits of replies.
     pub limits: Limits,
-    /// Waiting for upstreams.
+    /// Timeouts and retries of upstreams.
     pub timeouts: Timeouts,
-    /// How tools may be run.
+    /// Limits of tools.
     pub tools: ToolLimits,
-    /// Traces for a collector of OpenTelemetry.
+    /// Tracing to an OpenTelemetry collector.
     pub telemetry: TelemetryConfig,
-    /// Folder with `prompts`, the templates that replace the shipped ones.
+    /// Folder with `prompts`, the templates that override the built-in ones.
     pub config_dir: PathBuf,
-    /// Whether the server starts although messages are gone with a part of the journal; for one start, so never from a file.
+    /// Whether to start although messages are lost with a part of the journal; for one start, so never read
+    /// from a file.
     #[serde(skip)]
     pub accept_loss: bool,
-    /// Where values come from.
+    /// Origins of the values, for error messages.
     #[serde(skip)]
     pub(crate) origins: Origins,
 }
 
-/// Variable that holds the key of `--upstream`, if there is one.
+/// Environment variable with the optional key of `--upstream`.
 pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 
-/// How long messages are kept: for ever, unless something is set.
+/// Retention of messages: unlimited unless set.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Days from the request on.
+    /// Days since the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
-    /// Bytes of all messages of an owner; the oldest go first.
+    /// Most bytes of all messages of an owner; the oldest are deleted first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// One upstream.
+/// Configuration of one upstream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
@@ -129,16 +130,16 @@ pub struct UpstreamConfig {
     /// Base URL, or the file of the recordings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Model to ask for when a request names none.
+    /// Default model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Environment variable that holds the key.
+    /// Environment variable with the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// File that holds the key.
+    /// File with the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// Prices by model; `*` is for all others.
+    /// Prices by model; `*` applies to all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
 }
@@ -192,13 +193,13 @@ impl Default for Config {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Error: the configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
 impl Config {
-    /// The file of the database.
+    /// Returns the file of the database.
     ///
     /// # Errors
     /// `database` names another kind of database.
@@ -211,10 +212,11 @@ impl Config {
         }
     }
 
-    /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`, `demo`) and makes it the default.
+    /// Adds an upstream given as `KIND=WHERE` (`openai=URL` and other kinds of services, `replay=FILE`,
+    /// `demo`) and makes it the default.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// The kind is unknown.
     pub fn add_upstream(&mut self, given: &str, model: Option<String>) -> Result<(), ConfigError> {
         let (kind, url) = given.split_once('=').unwrap_or((given, ""));
         let service = Kind::named(kind).is_some();
@@ -239,18 +241,18 @@ impl Config {
         Ok(())
     }
 
-    /// Says that a field was given by `source`, a flag or a variable: errors about its value name it.
+    /// Records that a field was set by `source`, a flag or variable, which errors about its value then name.
     pub fn given_by(&mut self, field: &str, source: &str) {
         self.origins.given_by(field, source);
     }
 
-    /// Name of the upstream that is used when a request names none.
+    /// Returns the upstream for requests that name none.
     #[must_use]
     pub fn default_upstream(&self) -> Option<&str> {
         self.default_upstream.as_deref().or_else(|| self.upstreams.keys().next().map(String::as_str))
     }
 
-    /// The configuration as TOML with secrets masked.
+    /// Returns the configuration as TOML with secrets masked.
     #[must_use]
     pub fn masked(&self) -> String {
         let mut shown = self.clone();
@@ -272,7 +274,7 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// A URL without the password and the query that may stand in it.
+/// Masks password and query of a URL.
 pub(crate) fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));

@@ -1,4 +1,4 @@
-//! Where the values of a configuration come from, so that errors can name the place.
+//! Origins of configuration values, named by errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tambour::error::Location;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Where values come from.
+/// Origins of configuration values.
 #[derive(Clone, Default)]
 pub(crate) struct Origins {
     file: Option<(PathBuf, Arc<str>)>,
@@ -25,15 +25,15 @@ impl Origins {
         self.given.insert(field.to_owned(), source.to_owned());
     }
 
-    /// The flag or variable that gave a field or what it is in; else its place in the file; else nothing, for a default or
-    /// what a program has set.
+    /// Returns the flag or variable that set a field or its parent; otherwise its place in the file; `None`
+    /// for defaults and values set by code.
     pub(crate) fn of(&self, field: &str) -> Option<String> {
         let above =
             std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(above, _)| above));
         above.into_iter().find_map(|field| self.given.get(field).cloned()).or_else(|| self.in_file(field))
     }
 
-    /// The place of a field in the file, or of what it would be in.
+    /// Returns the place of a field in the file, or of its nearest parent there.
     pub(crate) fn in_file(&self, field: &str) -> Option<String> {
         let (path, text) = self.file.as_ref()?;
         let table = DeTable::parse(text).ok()?;
@@ -41,7 +41,7 @@ impl Origins {
     }
 }
 
-/// The first byte of a field, or of the last part of its path that is there.
+/// Returns the byte offset of a field, or of the last part of its path that exists.
 fn found(table: &DeTable<'_>, field: &str) -> Option<usize> {
     let mut table = Some(table);
     let mut start = None;
@@ -53,7 +53,7 @@ fn found(table: &DeTable<'_>, field: &str) -> Option<usize> {
     start
 }
 
-/// The field whose value is at this byte.
+/// Returns the field whose value contains this byte offset.
 pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = Some(parsed.get_ref());
@@ -65,7 +65,7 @@ pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
     (!path.is_empty()).then(|| path.join("."))
 }
 
-/// Whether a value is or has something at this byte. The parts of a table need not stand together.
+/// Returns `true` if a value contains this byte offset. The parts of a table need not be contiguous.
 fn holds(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
     match value.get_ref().as_table() {
         Some(table) => table.values().any(|value| holds(value, at)),
@@ -80,7 +80,7 @@ fn entry<'t, 'i>(
     table.iter().find(|(key, _)| key.get_ref() == name)
 }
 
-/// `FILE:LINE:COLUMN`.
+/// Formats `FILE:LINE:COLUMN`.
 pub(super) fn place(path: &Path, text: &str, at: usize) -> String {
     let Location { line, column, .. } = Location::at(text, at);
     format!("{}:{line}:{column}", path.display())

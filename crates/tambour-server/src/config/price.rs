@@ -6,24 +6,25 @@ use serde_json::Value;
 use super::{Config, ConfigError};
 use crate::quotas::Tokens;
 
-/// Price of a million tokens of a model.
+/// Prices per million tokens of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of prompts.
+    /// Price of prompt tokens.
     pub input: f64,
-    /// Of replies, reasoning among them.
+    /// Price of reply tokens, including reasoning.
     pub output: f64,
-    /// Of the part of prompts that the service had in its cache; the price of prompts when absent.
+    /// Price of cached prompt tokens; the price of prompts when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
 }
 
-/// Highest price; with it a day of tokens stays far from what a number holds.
+/// Highest price; keeps the cost of a day far from overflow.
 const MAX_PRICE: f64 = 1e6;
 
 impl Price {
-    /// Cost of a reply in millionths of the currency's unit, from token counts in the names of OpenAI.
+    /// Returns the cost of a reply in millionths of the currency's unit, from token counts with OpenAI's
+    /// names.
     pub(crate) fn cost(&self, usage: &Value) -> i64 {
         let Tokens { input, output } = Tokens::of(usage);
         let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
@@ -42,7 +43,7 @@ impl Config {
     /// Checks currency and prices.
     ///
     /// # Errors
-    /// The currency is no short word, or a price is negative, not finite or above a million.
+    /// The currency is not a short word, or a price is negative, not finite or above a million.
     pub(super) fn check_prices(&self) -> Result<(), ConfigError> {
         let currency = &self.currency;
         if !(1..=8).contains(&currency.chars().count())
@@ -83,7 +84,7 @@ mod tests {
         let price = Price { input: 0.25, output: 2.0, cached_input: Some(0.025) };
         assert_eq!(price.cost(&usage), 150 + 10 + 20);
         assert_eq!(Price { cached_input: None, ..price }.cost(&usage), 250 + 20);
-        // More cached than asked is what no service may say.
+        // Services should not report more cached tokens than prompt tokens.
         let odd = json!({"prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 40}});
         assert_eq!(price.cost(&odd), 0);
     }

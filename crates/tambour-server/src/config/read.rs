@@ -1,4 +1,4 @@
-//! File and environment to a configuration. What is wrong is told with its file and line, or its variable.
+//! Loading of file and environment. Errors name the file and line, or the variable.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use super::{Config, ConfigError, Origins, Retention, UPSTREAM_KEY};
 use crate::tools::SECRET_ENV;
 
 impl Config {
-    /// The configuration of `file` (or `tambour.toml`, if it is there) and the environment.
+    /// Loads the configuration from `file` (or `tambour.toml`, if it exists) and the environment.
     ///
     /// # Errors
-    /// The file cannot be read or has a field that does not exist; a variable has a value that does not fit.
+    /// The file cannot be read or has an unknown field; a variable has an invalid value.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
@@ -29,14 +29,14 @@ impl Config {
                 None => {}
                 Some("UPSTREAM") => upstream = Some(value),
                 Some("MODEL") => model = Some(value),
-                // The file itself is no field.
+                // Names the file itself and is no field.
                 Some("CONFIG") => {}
                 Some(_) if name == UPSTREAM_KEY => {}
-                // Secrets of tools, named by whoever registers one.
+                // Secrets of tools, named by registered tools.
                 Some(_) if name.starts_with(SECRET_ENV) => {}
                 Some(field) => {
                     let set = set(&mut table, &name, &field.to_ascii_lowercase(), &value)?;
-                    // Each by itself: what is wrong now is this one.
+                    // Parsed after each variable, so that an error belongs to this one.
                     config = of_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
                     origins.given_by(&set, &name);
                 }
@@ -54,7 +54,7 @@ impl Config {
     }
 }
 
-/// The kind of an upstream that is given as `KIND=WHERE`, which is its name too.
+/// Returns the kind of an upstream given as `KIND=WHERE`, which is also its name.
 fn kind(given: &str) -> &str {
     given.split_once('=').map_or(given, |(kind, _)| kind)
 }
@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<(toml::Table, Origins), ConfigError> {
         ConfigError(format!("{place}: {what}{}", in_words(error.message().trim())))
     };
     let table: toml::Table = text.parse().map_err(|error| wrong(&error, "not TOML: "))?;
-    // By itself, since only the text has places.
+    // Parsed from the text, since only that has positions.
     toml::from_str::<Config>(&text).map_err(|error| {
         let field = error.span().and_then(|at| field_at(&text, at.start));
         wrong(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
@@ -80,10 +80,11 @@ fn of_table(table: &toml::Table) -> Result<Config, String> {
     table.clone().try_into().map_err(|error: toml::de::Error| in_words(error.message().trim()))
 }
 
-/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of ours. What a field
-/// takes is known from its default, so that a key made of digits stays text. Gives the dotted name of the field.
+/// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of the
+/// configuration. The type is that of the default, so that a key made of digits stays text. Returns the
+/// dotted name.
 fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<String, ConfigError> {
-    // What is absent by default has a type all the same.
+    // Fields absent by default need a type too.
     let retention = Retention { days: Some(0), bytes: Some(0) };
     let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
@@ -117,7 +118,7 @@ fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Res
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
         Some(toml::Value::Table(_)) => return Err(wrong("nothing by itself; it is a table")),
-        // A name that does not exist is refused when the table is read.
+        // An unknown name is refused when the table is parsed.
         Some(_) | None => toml::Value::String(value.to_owned()),
     };
     table.insert(field.to_owned(), value);

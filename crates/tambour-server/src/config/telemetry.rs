@@ -1,23 +1,24 @@
-//! Where traces go.
+//! Configuration of tracing.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::{Config, ConfigError, without_secrets};
 
-/// Traces for a collector of OpenTelemetry.
+/// Tracing to an OpenTelemetry collector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TelemetryConfig {
-    /// Base URL of a collector that takes OTLP over HTTP; `/v1/traces` is put behind it. Without one there are no traces.
+    /// Base URL of a collector that accepts OTLP over HTTP; `/v1/traces` is appended. Without it nothing is
+    /// traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otlp_endpoint: Option<String>,
-    /// What the server is called in traces.
+    /// Service name in traces.
     pub service_name: String,
-    /// Which part of the messages is traced, 0 to 1. A request that comes with a `traceparent` is traced as that says.
+    /// Fraction of messages that is traced, 0 to 1. A `traceparent` of the request takes precedence.
     pub sample_ratio: f64,
-    /// Whether prompts, replies and arguments and results of tools are in the traces.
+    /// Whether traces include prompts, replies, and arguments and results of tools.
     pub content: bool,
 }
 
@@ -33,22 +34,22 @@ impl Default for TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// Where the collector is, if there is one.
+    /// Returns the endpoint of the collector, if there is one.
     pub(crate) fn endpoint(&self) -> Option<&str> {
         self.otlp_endpoint.as_deref().map(str::trim).filter(|endpoint| !endpoint.is_empty())
     }
 
-    /// Without what may be secret.
+    /// Masks possible secrets.
     pub(super) fn mask(&mut self) {
         self.otlp_endpoint = self.otlp_endpoint.take().map(|url| without_secrets(&url));
     }
 }
 
 impl Config {
-    /// Looks at where traces go.
+    /// Checks the configuration of tracing.
     ///
     /// # Errors
-    /// The endpoint is no base URL, a part is more than the whole, or the server cannot trace.
+    /// The endpoint is not a base URL, the ratio is out of range, or the server is built without tracing.
     pub(super) fn check_telemetry(&self) -> Result<(), ConfigError> {
         let given = &self.telemetry;
         let wrong = |field: &str, what: &str| Err(self.wrong(&format!("telemetry.{field}"), what));

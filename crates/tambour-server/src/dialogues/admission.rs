@@ -1,4 +1,4 @@
-//! The quota of a turn: counted when it is asked for, given back unless a model may be asked.
+//! Quota of a turn: counted at the request, refunded unless a model is asked.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::http::problem::Problem;
 use crate::keys::Caller;
 use crate::quotas::Limits;
 
-/// A request that counts among those of a key, as long as it is not given back.
+/// Request counted against a key, refunded on drop unless the turn began.
 pub(crate) struct Admission {
     app: Arc<App>,
     key: String,
@@ -28,7 +28,7 @@ impl Admission {
         Ok(Admission { app: app.clone(), key, owner, limits, begun: false })
     }
 
-    /// The turn goes on to a model: the request is spent.
+    /// Spends the request: the turn goes on to a model.
     pub(crate) async fn begin(mut self) {
         self.begun = true;
         self.app.spent(&self.key, &self.owner, 1, &Value::Null).await;

@@ -1,5 +1,5 @@
-//! Dialogues: the machine of the library, driven against an upstream and the store. Its state is in the store after every step; a turn
-//! is a run with a log, which its clients read as they read that of a message.
+//! Dialogues: drives the library's dialogue machine with an upstream and the store. Its state is stored after
+//! every step; a turn is a run with a log, which clients read like that of a message.
 
 mod admission;
 mod outlet;

@@ -1,5 +1,5 @@
-//! The log of a turn as its events come: one valid stream, whatever calls of models it takes. What is held back or thrown away is so
-//! before the log.
+//! Writes the events of a turn to its log as one valid stream, however many model calls it takes. Events are
+//! held back or discarded before they reach the log.
 
 use std::sync::Arc;
 
@@ -23,32 +23,32 @@ use crate::store::{Batch, Kind, Lease, Outcome, Progress, RunEnd, Written};
 /// Bytes of a log read at once.
 const PIECE: usize = 1 << 20;
 
-/// Takes the events of a turn to its log.
+/// Sink that writes the events of a turn to its log.
 pub(crate) struct Outlet {
     live: Arc<Live>,
     lease: Box<dyn Lease>,
-    /// Entries that are not on the log yet.
+    /// Entries not yet on the log.
     batch: Batch,
-    /// Bytes of those that are.
+    /// Bytes of entries on the log.
     size: usize,
-    /// Result of the last write, where nothing more can be written.
+    /// Result of the last write, if nothing more can be written.
     lost: Option<Written>,
-    /// How far the message is.
+    /// Sequence state of the stream.
     sequencer: Sequencer,
-    /// The reply that comes goes on with a message that a reply before it has begun.
+    /// Whether the current reply continues a message that an earlier one began.
     follows: bool,
-    /// Text of its answer has come.
+    /// Whether text of its answer was written.
     answered: bool,
-    /// Whether what comes is kept, and what was kept.
+    /// Whether events are held back, and the held events.
     holding: bool,
     held: Vec<Event<'static>>,
-    /// The end of the message, which waits for the end of the turn.
+    /// End of the message, held until the end of the turn.
     ending: Vec<Event<'static>>,
     over: bool,
 }
 
 impl Outlet {
-    /// The outlet of a turn that begins.
+    /// Creates the outlet of a turn that begins.
     pub(crate) fn new(live: Arc<Live>, lease: Box<dyn Lease>, options: &Options) -> Outlet {
         Outlet {
             live,
@@ -71,7 +71,7 @@ impl Outlet {
         self.lease.turn()
     }
 
-    /// Puts what has come on the log. A turn goes on only if it is there.
+    /// Appends the gathered entries to the log. On an error the turn must not continue.
     pub(crate) async fn flush(&mut self) -> Result<(), Written> {
         if let Some(lost) = self.lost {
             return Err(lost);
@@ -88,17 +88,17 @@ impl Outlet {
         written
     }
 
-    /// Waits until readers may see what is on the log.
+    /// Waits until readers may see everything on the log.
     pub(crate) async fn settled(&self) -> Result<(), Written> {
         self.lease.settled().await.stored()
     }
 
-    /// Ends the log, which has got its end, together with what the turn makes of its dialogue: one step.
+    /// Finishes the log, whose end was written, together with the progress of the dialogue, atomically.
     pub(crate) async fn finish(&mut self, status: &str, progress: Option<Progress>) -> Result<(), Written> {
         if let Some(lost) = self.lost {
             return Err(lost);
         }
-        // It is tried once: nobody knows what came of one that breaks off.
+        // Tried once: the result of an interrupted try is unknown.
         self.lost = Some(Written::Unknown);
         let last = std::mem::replace(&mut self.batch, Batch::new(1));
         self.live.appending(&last);
@@ -108,12 +108,12 @@ impl Outlet {
         written.stored()
     }
 
-    /// Tells whether a message has begun.
+    /// Returns `true` if a message has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.sequencer.begun()
     }
 
-    /// Another reply comes. What it says goes on with what is on the log already.
+    /// Starts another reply, which continues the message on the log.
     pub(crate) fn next_reply(&mut self) {
         self.answered = false;
         self.follows = self.sequencer.begun();
@@ -122,13 +122,14 @@ impl Outlet {
         }
     }
 
-    /// Keeps what comes from now on, unless some of the answer of this reply is on the log; whether it is.
+    /// Holds back events from now on, unless text of this reply's answer is on the log; returns whether it is
+    ///
     pub(crate) fn hold(&mut self) -> bool {
         self.holding = !self.answered;
         self.answered
     }
 
-    /// What was kept goes out.
+    /// Writes the held events.
     pub(crate) fn release(&mut self) {
         self.holding = false;
         for event in std::mem::take(&mut self.held) {
@@ -136,23 +137,24 @@ impl Outlet {
         }
     }
 
-    /// Throws away the text kept: it is asked for again, or is for nobody. The end of a message that was said before stays.
+    /// Discards the held events: the reply is re-asked or shown to nobody. An end of message written earlier
+    /// is kept.
     pub(crate) fn discard(&mut self) {
         self.holding = false;
         self.held.clear();
     }
 
-    /// Says where the turn stands.
+    /// Writes the status of the turn.
     fn status(&mut self, data: &Value) {
         self.batch.event("status", |out| out.extend_from_slice(data.to_string().as_bytes()));
     }
 
-    /// The end of the turn.
+    /// Writes the end of the turn.
     pub(crate) fn close(&mut self, turn: &Turn, requests: &[Extension], options: &Options) {
         if self.over {
             return;
         }
-        // A turn that was cancelled before there was a message is a message that was cut at once.
+        // A turn cancelled before its message began is a message that was truncated at once.
         let failure = turn.error.as_ref().filter(|failure| self.has_begun() || failure.code != CANCELLED);
         match failure {
             Some(failure) if !self.has_begun() || self.ending.is_empty() => {
@@ -166,7 +168,7 @@ impl Outlet {
         } else {
             requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
         }
-        // The end stands behind all else, and has what the turn noticed.
+        // The end follows everything else and carries the turn's notices.
         let mut ending = std::mem::take(&mut self.ending);
         for event in &mut ending {
             if let Event::Completed(completed) = event {
@@ -186,7 +188,7 @@ impl Outlet {
         self.over = true;
     }
 
-    /// The turn did not take place.
+    /// Writes the end of a turn that was refused.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         if !self.over && self.lost.is_none() {
             let failure = match problem.code() {
@@ -197,7 +199,7 @@ impl Outlet {
         }
     }
 
-    /// Ends the stream with an error; what is open is closed before (J-035).
+    /// Ends the stream with an error, after closing open parts (J-035).
     fn fail(&mut self, failure: &Failure) {
         if self.has_begun() {
             self.end_answer();
@@ -206,7 +208,7 @@ impl Outlet {
         self.over = true;
     }
 
-    /// A turn in which the model said nothing still is a message, in a sentence of ours.
+    /// Writes a standard sentence for a turn without text of the model.
     fn message_of_ours(&mut self, turn: &Turn, requests: &[Extension], options: &Options) {
         let cancelled = turn.error.is_some();
         let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
@@ -228,7 +230,7 @@ impl Outlet {
         }
         requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
         pipeline.finish(&end, self);
-        // What a model said before is named as it was then.
+        // Text of an earlier model call keeps that call's dialect.
         let said = metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
         for event in &mut self.ending {
             if let (Event::Completed(completed), Some(said)) = (event, said) {
@@ -242,13 +244,14 @@ impl Outlet {
         put(&mut self.batch, event);
     }
 
-    /// Closes what is open of the message.
+    /// Closes the open parts of the message.
     fn end_answer(&mut self) {
         let Outlet { sequencer, batch, .. } = self;
         sequencer.finish(&mut |event| put(batch, &event));
     }
 
-    /// Sends an event of a reply that goes on with the message of another: it begins nothing that has begun already.
+    /// Writes an event of a reply that continues another one's message: parts that have begun are not begun
+    /// again.
     fn follow(&mut self, event: &Event<'_>) {
         let Outlet { sequencer, batch, .. } = self;
         let out = &mut |event: Event<'_>| put(batch, &event);
@@ -271,14 +274,14 @@ fn put(batch: &mut Batch, event: &Event<'_>) {
     batch.event(event.name(), |out| tambour::encode::data(event, out));
 }
 
-/// Record of a turn beside its log.
+/// Builds the outcome of a turn.
 fn outcome(size: usize, progress: Option<Progress>) -> Outcome {
     let progress = progress.map(Box::new);
     Outcome { size: size as u64, summary: "{}".to_owned(), progress, ..Outcome::default() }
 }
 
-/// Ends a turn whose log breaks off: what is open is closed, then `error`; nothing of that if the log has its end. The dialogue stays as
-/// it was stored last. How it ended.
+/// Ends a turn whose log breaks off: open parts are closed, then `error`; nothing if the log has its end. The
+/// dialogue stays as last stored. Returns the status.
 pub(crate) async fn close(
     lease: &mut dyn Lease,
     failure: &Failure,
@@ -333,7 +336,8 @@ impl Sink for Outlet {
         match event {
             Event::FinalEnd | Event::Completed(_) => self.ending.push(event.into_owned()),
             Event::Error(_) => {
-                // What failed after it had begun is closed; before, the end of the turn says it.
+                // A failure after the begin closes the message; before it, the end of the turn reports the
+                // failure.
                 if self.has_begun() {
                     self.ending.push(event.into_owned());
                 }

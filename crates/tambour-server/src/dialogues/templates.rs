@@ -1,4 +1,4 @@
-//! The templates of a turn: the owner's stored ones, then files, then the shipped ones.
+//! Templates of a turn, in order of precedence: the owner's stored ones, files, and the built-in ones.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,25 +14,25 @@ use crate::http::problem::Problem;
 use crate::prompts;
 use crate::store::DocumentKind;
 
-/// The templates of an owner.
+/// Templates of an owner.
 pub(crate) struct Prompts {
     stored: HashMap<String, String>,
     pub(crate) files: Files,
     read: Arc<ReadTemplates>,
 }
 
-/// Templates that were read once, by their texts: one that changes is another one (S-104).
+/// Cache of parsed templates by text: a changed template is another entry (S-104).
 pub(crate) struct ReadTemplates {
     by_text: Mutex<HashMap<Arc<str>, Template>>,
     hits: Counter,
     misses: Counter,
 }
 
-/// Templates that are kept. All are forgotten when there are more: owners who change theirs all the time are rare.
+/// Most cached templates. Beyond that the cache is cleared: owners who change theirs constantly are rare.
 const KEPT: usize = 1000;
 
 impl ReadTemplates {
-    /// With the counters of what was there and what was read.
+    /// Creates the cache with its counters of hits and misses.
     pub(crate) fn new(hits: Counter, misses: Counter) -> ReadTemplates {
         ReadTemplates { by_text: Mutex::default(), hits, misses }
     }
@@ -55,7 +55,7 @@ impl ReadTemplates {
 }
 
 impl Prompts {
-    /// Reads them as they are now: a changed file counts from the next turn on (S-104).
+    /// Loads the templates: a changed file applies from the next turn on (S-104).
     pub(crate) async fn of(app: &App, owner: &str) -> Result<Prompts, Problem> {
         let stored = app.store.published((owner, DocumentKind::Template)).await?.into_iter().collect();
         let folder = app.loaded().config.config_dir.join("prompts");
@@ -78,7 +78,7 @@ impl Templates for Prompts {
     }
 }
 
-/// SHA-256 of a text, in hexadecimal digits.
+/// Returns the SHA-256 of a text in hexadecimal digits.
 pub(crate) fn hash(text: &str) -> String {
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {

@@ -1,4 +1,4 @@
-//! One turn of a dialogue: an input, and all that follows until the dialogue waits.
+//! One turn of a dialogue: an input, and all steps until the dialogue waits again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,40 +28,40 @@ use crate::store::{CallRecord, DialogueRow, Once, Progress, StoreError, Written}
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
-/// Bytes of a script that is read sooner than handed over.
+/// Most bytes of a script parsed on the worker.
 const SHORT: usize = 4 << 10;
-/// Milliseconds after which a round is slow (S-102).
+/// Milliseconds after which a round counts as slow (S-102).
 const SLOW_MS: u64 = 3000;
 
-/// What comes in.
+/// Input of a turn.
 pub(crate) enum Input {
-    /// The user has said something, or nothing.
+    /// Text of the user, if any.
     Text(Option<String>),
-    /// The client has answered a request.
+    /// Answer of the client to a request.
     Answer {
-        /// The request.
+        /// Id of the request.
         call_id: String,
-        /// What came of it.
+        /// Result.
         value: Value,
     },
 }
 
-/// Client of a turn, and the word that stops it.
+/// Client of a turn, with its cancellation.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) live: &'a Live,
 }
 
-/// Code of the failure of a turn that was cancelled.
+/// Code of a cancelled turn's failure.
 pub(super) const CANCELLED: &str = "cancelled";
 
-/// A turn under way.
+/// Turn in progress.
 struct Running<'a> {
     app: &'a App,
     row: DialogueRow,
     asking: Asking<'a>,
-    /// What is traced of the turn.
+    /// Tracing span of the turn.
     span: &'a Span,
     script: Script,
     prompts: Prompts,
@@ -69,29 +69,29 @@ struct Running<'a> {
     options: Options,
     upstream: Arc<Upstream>,
     dialogue: Dialogue,
-    /// Record of the turn; none of a dialogue of before that goes on with an input it had taken.
+    /// Record of the turn; absent when a dialogue of an older version continues an input it had taken.
     record: Option<TurnRecord>,
-    /// Notices of the turn that a record has.
+    /// Number of notices that are in a record.
     traced: usize,
-    /// Records that are not stored yet.
+    /// Records not stored yet.
     over: Vec<CallRecord>,
 }
 
-/// What came of one call of a model.
+/// Result of one model call.
 struct Called {
     reply: Result<Reply, Failure>,
     delivered: bool,
     raw: String,
-    /// End of the reply, where it came to one.
+    /// Finish reason, if the reply ended.
     finish: Option<FinishReason>,
     usage: Value,
-    /// The service took no schema.
+    /// Set when the service refused the schema.
     unformatted: bool,
     first_text_ms: Option<u64>,
     elapsed_ms: u64,
 }
 
-/// The machine of a stored dialogue, and its script.
+/// Loads the machine of a stored dialogue, and its script.
 pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
     let damaged = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
@@ -99,15 +99,15 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let read = || load(&row.script, &app.loaded().config.limits).script;
-    // Other tasks do not wait for a long one.
+    // A long script is parsed without blocking other tasks.
     let script = if row.script.len() > SHORT { in_place(read) } else { read() };
     let script = script.ok_or_else(|| damaged("script"))?;
     let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
     Ok((script, dialogue))
 }
 
-/// Takes an input and goes on until the dialogue waits; without one, goes on with what was taken before the server stopped. One at
-/// a time: who calls has the dialogue's turn.
+/// Takes an input and runs until the dialogue waits; without one, continues the input taken before the server
+/// stopped. The caller holds the dialogue's turn.
 pub(crate) async fn run(
     app: &App,
     row: DialogueRow,
@@ -192,7 +192,7 @@ async fn go(
     Ok(turn)
 }
 
-/// The problem of a turn whose log cannot be written.
+/// Returns the problem of a turn whose log cannot be written.
 pub(crate) fn unwritten(written: Written) -> Problem {
     match written {
         Written::Fenced => Problem::not_found("the dialogue is deleted"),
@@ -232,13 +232,13 @@ impl Running<'_> {
         self.row.changed = ids::now();
     }
 
-    /// Stores the state, and records of calls.
+    /// Stores the state with records of calls.
     async fn keep(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
         self.write();
         self.app.store.step_dialogue(&self.row, records).await
     }
 
-    /// The notices of the turn that no record has yet.
+    /// Returns the notices of the turn that are in no record yet.
     fn notices(&mut self) -> Vec<Notice> {
         let all = self.dialogue.turn(&self.script).notices;
         let new = all.get(self.traced..).unwrap_or_default().to_vec();
@@ -246,31 +246,32 @@ impl Running<'_> {
         new
     }
 
-    /// Does what the dialogue wants until it waits; the requests of the client on the way.
+    /// Runs the dialogue until it waits; returns its requests to the client.
     async fn go_on(&mut self, outlet: &mut Outlet) -> Result<Vec<Extension>, Problem> {
         let mut requests = Vec::new();
         loop {
             match self.change(Dialogue::next) {
                 Want::Call(call) => {
-                    // Before the model is asked: a crash meanwhile leaves a round that is asked again, and its record.
+                    // Stored before the model is asked: after a crash the round is asked again and has its
+                    // record.
                     let mut record = self.record(&call);
                     let mut records = std::mem::take(&mut self.over);
                     if !records.is_empty() {
-                        // What was said is on the disk before the dialogue has it.
+                        // Text of the last round is on disk before the dialogue has it.
                         outlet.settled().await.map_err(unwritten)?;
                     }
                     records.push(CallRecord::New(record.to_string()));
                     self.keep(&records).await?;
                     self.call(&call, &mut record, outlet).await;
                     outlet.flush().await.map_err(unwritten)?;
-                    // It is stored together with what follows: the next step, or the end of the turn.
+                    // Stored together with what follows: the next step, or the end of the turn.
                     self.over.push(CallRecord::Over(record.to_string()));
                 }
                 Want::Event(event) => requests.push(*event),
                 _ => break,
             }
         }
-        // Notices behind the last call stand by themselves.
+        // Notices after the last call get a record of their own.
         let notices = self.notices();
         if !notices.is_empty() {
             let path = self.dialogue.position(&self.script).map(|position| position.path);
@@ -283,7 +284,7 @@ impl Running<'_> {
         Ok(requests)
     }
 
-    /// Request of a call, without its span.
+    /// Builds the model request of a call.
     fn ask_of(&self, call: &Call) -> Ask {
         let messages = call.messages.iter();
         let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
@@ -299,7 +300,7 @@ impl Running<'_> {
         }
     }
 
-    /// The record of a call that begins, for the trace.
+    /// Builds the record of a call that begins, for the trace.
     fn record(&mut self, call: &Call) -> Value {
         let ask = self.ask_of(call);
         json!({
@@ -326,7 +327,7 @@ impl Running<'_> {
         })
     }
 
-    /// Asks the model, and takes what it says. What came of it goes into the record.
+    /// Asks the model and applies its reply. The result is added to the record.
     async fn call(&mut self, call: &Call, record: &mut Value, outlet: &mut Outlet) {
         let Called { reply, delivered, raw, finish, usage, unformatted, first_text_ms, elapsed_ms } =
             self.ask(call, outlet).await;
@@ -418,7 +419,8 @@ impl Running<'_> {
                 opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
             };
             match opened {
-                // A service that takes no schema refuses the request at once: the prompt says the same in words.
+                // A service that does not support schemas refuses the request at once; the prompt describes
+                // the schema in words too.
                 Err(End::Failed(failure)) if !failure.retryable && ask.response_format.is_some() => {
                     ask.response_format = None;
                     called.unformatted = true;
@@ -431,7 +433,7 @@ impl Running<'_> {
                 let (mut items, mut reasoning) = (Vec::new(), 0);
                 let limit = self.options.limits.input;
                 let end: End = 'reply: loop {
-                    // Dropping the reply ends the call of the model.
+                    // Dropping the reply cancels the model call.
                     tokio::select! {
                         biased;
                         end = stop.as_mut() => break 'reply end,
@@ -464,7 +466,7 @@ impl Running<'_> {
                         }
                     }
                     if outlet.flush().await.is_err() {
-                        // Nobody would see what comes; the turn has no end of its own any more.
+                        // Nobody would see the rest; the turn no longer has an end of its own.
                         break 'reply End::Failed(interrupted());
                     }
                 };
@@ -473,8 +475,8 @@ impl Running<'_> {
                     End::Unknown => Some(FinishReason::Length),
                     _ => None,
                 };
-                // What comes only now may be text in the place of an answer, which is asked for again.
-                // A thought is shown to nobody, whatever was said before it in the same turn.
+                // Text that follows only now may replace an answer that is re-asked. A thought is shown to
+                // nobody, whatever the turn said before it.
                 called.delivered = outlet.hold() && !matches!(call.kind, CallKind::Think { .. });
                 called.reply = if end == CANCELS {
                     // The round does not count (S-065); a message that has begun is closed.
@@ -483,7 +485,7 @@ impl Running<'_> {
                     }
                     Err(cancelled())
                 } else if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_)) {
-                    // No round was answered (S-065).
+                    // The round was not answered (S-065).
                     Err(failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
                     reader.finish(&end, outlet)
@@ -497,10 +499,10 @@ impl Running<'_> {
     }
 }
 
-/// End of a reply that somebody cancels.
+/// End of a cancelled reply.
 const CANCELS: End = End::Finished(FinishReason::Cancelled);
 
-/// Waits until the turn has to end, and says how: it is cancelled, the key that asks is removed, or the server stops.
+/// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
 async fn stopped(app: &App, asking: Asking<'_>) -> End {
     tokio::select! {
         () = app.halting.cancelled() => End::Failed(interrupted()),
@@ -509,22 +511,22 @@ async fn stopped(app: &App, asking: Asking<'_>) -> End {
     }
 }
 
-/// The failure of a call of which the server did not see the end.
+/// Returns the failure of a call whose end the server did not see.
 pub(crate) fn died() -> Failure {
     failure("interrupted", "the server ended before the call of the model did", true)
 }
 
-/// Schema as a service is told to hold a reply to it.
+/// Returns a schema in the form of a service's response format.
 pub(crate) fn response_format(schema: &Value) -> Value {
     json!({ "type": "json_schema", "json_schema": { "name": "reply", "strict": true, "schema": schema } })
 }
 
-/// The failure of a turn that was cancelled: the next input asks again.
+/// Returns the failure of a cancelled turn: the next input asks again.
 fn cancelled() -> Failure {
     failure(CANCELLED, "the turn was cancelled", true)
 }
 
-/// The failure of a turn whose key is removed. Another key of the owner goes on from there.
+/// Returns the failure of a turn whose key was removed. Another key of the owner continues from there.
 fn key_removed() -> Failure {
     failure("unauthorized", "the key was removed", true)
 }

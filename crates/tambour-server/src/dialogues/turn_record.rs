@@ -1,4 +1,5 @@
-//! Records of turns: the input, the state before it, and what it came to. A fork begins from one, a test of a script is made of all.
+//! Records of turns: the input, the state before it, and the result. A fork starts from one; a script test is
+//! made from all.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -19,10 +20,10 @@ use crate::store::{DialogueRow, StoreError};
 /// Record of one turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TurnRecord {
-    /// Its id, which its events have too.
+    /// Id of the turn, also in its events.
     pub(crate) turn: String,
     pub(crate) created: String,
-    /// Time of its end; absent while it runs, and where the server did not see its end.
+    /// Time of its end; absent while it runs, and if the server did not see its end.
     pub(crate) ended: Option<String>,
     /// Text of the user.
     pub(crate) text: Option<String>,
@@ -32,33 +33,33 @@ pub(crate) struct TurnRecord {
     pub(crate) result: Option<Turn>,
 }
 
-/// State of a dialogue at one time. The history, which only grows, is not repeated.
+/// State of a dialogue at one time, without the history, which only grows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// The state without its history.
+    /// State without its history.
     state: Value,
-    /// Messages of the history.
+    /// Number of messages in the history.
     said: usize,
-    /// The last of them: words that nobody has answered may be replaced by later ones.
+    /// Last message of the history: an unanswered one may be replaced later.
     last: Option<Value>,
 }
 
-/// Beginning of a dialogue.
+/// Start of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Origin {
-    /// Path of the step or action with which it began.
+    /// Path of the step or action at which it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
-    /// Values given by its client.
+    /// Variables set by its client.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub(crate) variables: serde_json::Map<String, Value>,
-    /// The dialogue that it goes on with, and the turn in whose place its first own one stands.
+    /// Dialogue that it continues, and the turn that its first own turn replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) forked_from: Option<Fork>,
 }
 
-/// Beginning of a fork.
+/// Origin of a fork.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Fork {
     pub(crate) dialogue_id: String,
@@ -66,14 +67,14 @@ pub(crate) struct Fork {
 }
 
 impl Origin {
-    /// Origin of a stored dialogue.
+    /// Reads the origin of a stored dialogue.
     pub(crate) fn of(row: &DialogueRow) -> Origin {
         serde_json::from_str(&row.origin).unwrap_or_default()
     }
 }
 
 impl TurnRecord {
-    /// The record of a turn that begins; `state` is that of the dialogue before the input.
+    /// Begins the record of a turn; `state` is the dialogue's state before the input.
     pub(super) fn begin(turn: &str, input: &Input, state: &str) -> TurnRecord {
         let (text, answer) = match input {
             Input::Text(text) => (text.clone(), None),
@@ -90,13 +91,13 @@ impl TurnRecord {
         }
     }
 
-    /// Notes what the turn came to.
+    /// Records the result of the turn.
     pub(super) fn end(&mut self, turn: &Turn) {
         self.ended = Some(ids::now());
         self.result = Some(turn.clone());
     }
 
-    /// The record as it is told.
+    /// Returns the record as shown to clients.
     pub(crate) fn shown(&self) -> Value {
         json!({
             "turn": self.turn,
@@ -121,7 +122,7 @@ impl Snapshot {
         }
     }
 
-    /// The whole state, with the history out of a later one.
+    /// Restores the whole state, with the history taken from a later one.
     pub(crate) fn state(&self, later: &str) -> Value {
         let mut later: Value = serde_json::from_str(later).unwrap_or_default();
         let mut history = later["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
@@ -133,17 +134,17 @@ impl Snapshot {
     }
 }
 
-/// Records of a dialogue that are read from the store at once: it may have any number of them.
+/// Records read from the store at once: a dialogue may have any number of them.
 const AT_ONCE: u32 = 50;
 
-/// Kind of the records of a dialogue.
+/// Kind of a dialogue's records.
 #[derive(Clone, Copy)]
 enum Records {
     Turns,
     Calls,
 }
 
-/// Gives the records of a dialogue one by one with their numbers, oldest first, until it is told to stop.
+/// Calls `see` for each record of a dialogue with its number, oldest first, until it breaks.
 async fn each<T: DeserializeOwned>(
     app: &App,
     dialogue: &str,
@@ -168,7 +169,7 @@ async fn each<T: DeserializeOwned>(
     }
 }
 
-/// Gives the turns of a dialogue one by one with their numbers, oldest first, until it is told to stop.
+/// Calls `see` for each turn of a dialogue with its number, oldest first, until it breaks.
 pub(crate) async fn each_turn(
     app: &App,
     dialogue: &str,
@@ -177,7 +178,7 @@ pub(crate) async fn each_turn(
     each(app, dialogue, Records::Turns, see).await
 }
 
-/// The last turn of a dialogue.
+/// Returns the last turn of a dialogue.
 pub(super) async fn last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
     let see = |_, turn| {
@@ -188,7 +189,7 @@ pub(super) async fn last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRe
     Ok(last)
 }
 
-/// Gives the records of the calls of a dialogue one by one, oldest first.
+/// Calls `see` for each call record of a dialogue, oldest first.
 async fn each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send) -> Result<(), StoreError> {
     let see = |_, call| {
         see(call);
@@ -197,7 +198,7 @@ async fn each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send)
     each(app, dialogue, Records::Calls, see).await
 }
 
-/// Adds what a dialogue has reached to the coverage of its session.
+/// Adds the steps that a dialogue reached to the coverage of its session.
 pub(crate) async fn cover(app: &App, row: &DialogueRow, coverage: &mut Coverage) -> Result<(), StoreError> {
     let mut calls = Vec::new();
     each_call(app, &row.id, |call| calls.extend(covered(&call))).await?;
@@ -211,7 +212,7 @@ pub(crate) async fn cover(app: &App, row: &DialogueRow, coverage: &mut Coverage)
     Ok(())
 }
 
-/// A call as coverage looks at it; `None` for a record without an answered call.
+/// Converts a call record for coverage; `None` without an answered call.
 fn covered(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let answered = record["status"] == "completed" && record["asked_again"] != true;
@@ -227,7 +228,7 @@ fn covered(record: &Value) -> Option<CoveredCall> {
     })
 }
 
-/// The test that a run makes: its inputs and replies, and what its turns came to.
+/// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
 pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
     let see = |call: Value| {
@@ -242,7 +243,7 @@ pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, Sto
     let see = |_, turn: TurnRecord| {
         if let Some(result) = &turn.result {
             let mut expect = Expected::of(result);
-            // The message follows from the reply, which stands above it.
+            // The message follows from the reply above it.
             expect.ai_message = None;
             test.turns.push(TestTurn {
                 text: turn.text,
@@ -257,7 +258,7 @@ pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, Sto
     Ok(test)
 }
 
-/// The reply of a call for a test; `None` where there was no call, or the server did not see its end.
+/// Converts the reply of a call for a test; `None` without a call, or if the server did not see its end.
 fn reply(record: &Value) -> Option<TestReply> {
     if !record["prompt"].is_array() || record["ended"].is_null() {
         return None;

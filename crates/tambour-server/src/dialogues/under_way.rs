@@ -1,4 +1,5 @@
-//! Turns that may come again and are under way: who has lost the answer, and asks again, waits for this one or joins its stream.
+//! Repeatable turns in progress: a client that lost the response and repeats its request waits for the turn
+//! or joins its stream.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,26 +11,26 @@ use tokio_util::sync::CancellationToken;
 use crate::live::Live;
 use crate::store::MessageRow;
 
-/// Whose turn it is: its owner, and the word under which it may come again.
+/// Owner and idempotency key of a turn.
 type Of = (String, String);
 
-/// The turns that are under way.
+/// Repeatable turns in progress.
 #[derive(Default)]
 pub(crate) struct UnderWay(Mutex<HashMap<Of, Arc<Begun>>>);
 
-/// The run of a turn.
+/// Run of a turn.
 pub(crate) type Run = (Arc<MessageRow>, Arc<Live>);
 
-/// One of them.
+/// Turn in progress.
 pub(crate) struct Begun {
-    /// What was asked for.
+    /// Request of the turn.
     pub(crate) request: String,
-    /// Its run, once it has one.
+    /// Run of the turn, once it has one.
     run: watch::Sender<Option<Run>>,
     over: CancellationToken,
 }
 
-/// A turn that has begun, until it is over.
+/// Guard of a turn in progress; dropping it ends the entry.
 pub(crate) struct Guard {
     all: Arc<UnderWay>,
     of: Of,
@@ -37,7 +38,7 @@ pub(crate) struct Guard {
 }
 
 impl UnderWay {
-    /// Begins a turn, or finds the one that has begun under the same word.
+    /// Registers a turn, or returns the one in progress with the same key.
     pub(crate) fn begin(
         self: &Arc<UnderWay>,
         owner: &str,
@@ -65,7 +66,7 @@ impl UnderWay {
 }
 
 impl Begun {
-    /// Waits for its run; none if it is over without one.
+    /// Waits for the run; `None` if the turn ends without one.
     pub(crate) async fn run(&self) -> Option<Run> {
         let mut run = self.run.subscribe();
         let begun = tokio::select! {
@@ -76,14 +77,14 @@ impl Begun {
         begun
     }
 
-    /// Waits until it is over, however it ended.
+    /// Waits until the turn is over.
     pub(crate) async fn over(&self) {
         self.over.cancelled().await;
     }
 }
 
 impl Guard {
-    /// Others may read this run.
+    /// Publishes the run for others to read.
     pub(crate) fn runs(&self, run: Run) {
         self.begun.run.send_replace(Some(run));
     }
@@ -91,7 +92,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Those who wait find it gone.
+        // Waiting requests find it gone.
         self.all.lock().remove(&self.of);
         self.begun.over.cancel();
     }

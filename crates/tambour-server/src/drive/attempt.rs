@@ -1,4 +1,5 @@
-//! One call of the model: its text through the pipeline, what comes of it gathered until it may go on the log.
+//! One model call of a run: feeds the reply through the pipeline and gathers log entries until they may be
+//! written.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -18,71 +19,72 @@ use crate::states::State;
 use crate::store::{Batch, Written};
 use crate::upstream::{Ask, Content, Item, Message, NativeCall, failure};
 
-/// One call of the model.
+/// One model call.
 pub(super) struct Attempt {
     pipeline: Pipeline,
     pub(super) gather: Gather,
     hold: Hold,
-    /// Whether something of it may be delivered before its end. It depends on what has come and on `hold` alone, never on when it
-    /// came: a reply is asked for again or not, whatever the pace of the model and of this server.
+    /// Whether a part of it may be delivered before its end. Depends only on the content so far and on
+    /// `hold`, never on timing: a re-ask must not depend on the pace of the model or of this server.
     pub(super) shown: bool,
     pub(super) usage: Option<Value>,
-    /// Calls that came beside the text.
+    /// Native calls, made outside the text.
     native: Vec<NativeCall>,
-    /// Bytes of reasoning that may still come.
+    /// Remaining bytes of reasoning.
     room: usize,
-    /// Whether the reply is held against a schema at its end, and whether what it does to the state is as it comes.
+    /// Whether the reply is checked against a schema at its end, and whether state operations are checked as
+    /// they arrive.
     has_schema: bool,
     checks_state: bool,
-    /// What has come, where it may have to be read once more.
+    /// Items so far, if the reply may have to be read again.
     heard: Option<Vec<Item>>,
-    /// Position in the conversation of what the message applies first to its state, and how much of it is gathered.
+    /// Position of the message's first state update in the conversation, and the number of updates gathered.
     start: i64,
     applied: usize,
-    /// When something was put on the log last, and whether more waits for the pause after that to be over.
+    /// Time of the last append, and whether gathered entries wait for the pause after it.
     last: Option<Instant>,
     waits: bool,
 }
 
-/// How a model is asked for the same once more.
+/// Settings of an attempt that may be followed by a re-ask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repeat {
-    /// How often it was asked again.
+    /// Number of re-asks so far.
     pub(super) reasks: u32,
-    /// Whether the reply is kept where it is thrown away.
+    /// Whether a discarded reply is kept in the record.
     pub(super) keeps: bool,
-    /// Whether it may stand after all when nothing better comes.
+    /// Whether its items are kept, since it may be used after all if nothing better follows.
     pub(super) hears: bool,
-    /// Whether it waits to its end, since it has to be better than one that came before.
+    /// Whether it is held until its end, since it must be better than an earlier one.
     pub(super) waits: bool,
 }
 
-/// From one entry on the log to the next, at least: of a flood what comes meanwhile goes together.
+/// Minimum interval between two appends; chunks of a fast model are batched.
 const PAUSE: Duration = Duration::from_millis(4);
-/// Bytes that do not wait for it.
+/// Gathered bytes that are appended without waiting.
 const FULL: usize = 8 << 10;
 
-/// What came of the text so far and is not on the log.
+/// Gathered entries that are not on the log yet.
 pub(super) struct Gather {
     batch: Batch,
     seq: u64,
     reasks: u32,
-    /// Whether an event has come, and whether one of the answer has.
+    /// Whether an event was emitted, and whether one of the answer was.
     begun: bool,
     answering: bool,
     appraisal: Appraisal,
-    /// The reply, where the model may have to be told of it.
+    /// Raw reply, if the model may have to be shown it.
     pub(super) raw: String,
-    /// What was wrong with it, where it may be thrown away.
+    /// Findings, if the reply may be discarded.
     pub(super) findings: Option<Vec<Finding>>,
-    /// The end has come: nothing may follow it.
+    /// Set at the end; nothing may follow it.
     ended: bool,
-    /// The end, until what was applied to the state stands before it.
+    /// End event, held until the state updates before it are written.
     end: Option<(&'static str, Vec<u8>)>,
 }
 
 impl Attempt {
-    /// Reads on where the reply `before` has called tools.
+    /// Creates an attempt. `before` is the pipeline of a reply that called tools, which this one continues.
     pub(super) fn new(
         choice: &Choice,
         attached: Option<&State>,
@@ -92,7 +94,7 @@ impl Attempt {
         (next, seq): (u64, u64),
     ) -> Attempt {
         let options = match attached {
-            // A reply that goes on with a message goes on with its state.
+            // A reply that continues a message also continues its state.
             Some(state) if before.is_none() => {
                 let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
@@ -135,7 +137,7 @@ impl Attempt {
         }
     }
 
-    /// Reads the reply to its end, and says what that was; or why nothing more can be written on the log.
+    /// Reads the reply to its end and returns that; `Err` if the log cannot be written any more.
     pub(super) async fn read(
         &mut self,
         run: &Run,
@@ -145,7 +147,7 @@ impl Attempt {
         (started, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = End>>,
     ) -> Result<End, Written> {
-        // In a box of its own: what asking takes is given back before the reply comes.
+        // Boxed: the memory of the request is freed before the reply arrives.
         let opened = tokio::select! {
             opened = Box::pin(choice.upstream.open(ask)) => opened,
             end = stop.as_mut() => return Ok(end),
@@ -160,7 +162,7 @@ impl Attempt {
             {
                 let mut next = std::pin::pin!(reply.next(&mut items));
                 loop {
-                    // Dropping the reply ends the call of the model.
+                    // Dropping the reply cancels the model call.
                     tokio::select! {
                         biased;
                         end = stop.as_mut() => return Ok(end),
@@ -189,7 +191,7 @@ impl Attempt {
         }
     }
 
-    /// Takes what came next; gives the end of the reply.
+    /// Processes one item; returns the end of the reply.
     fn hear(&mut self, item: Item, choice: &Choice, run: &Run) -> Option<End> {
         if let (Some(heard), false) = (&mut self.heard, matches!(item, Item::Usage(_) | Item::End(_))) {
             match (heard.last_mut(), &item) {
@@ -224,24 +226,24 @@ impl Attempt {
             Item::End(end) => return Some(end),
         }
         if self.gather.ended {
-            // The reply was too long. The end is made; the model is not listened to any more.
+            // The reply exceeded the limit and has ended; the rest is ignored.
             return Some(End::Finished(FinishReason::Length));
         }
         if !self.shown && self.may_be_shown(run) {
-            // It is not asked for again, whatever comes.
+            // It will not be re-asked, whatever follows.
             (self.shown, self.heard) = (true, None);
         }
         None
     }
 
-    /// Reads a reply that has come before.
+    /// Reads a recorded reply again.
     pub(super) fn replay(&mut self, heard: Vec<Item>, choice: &Choice, run: &Run) {
         for item in heard {
             self.hear(item, choice, run);
         }
     }
 
-    /// What has come, to be read once more.
+    /// Returns the recorded items.
     pub(super) fn into_heard(self) -> Vec<Item> {
         self.heard.unwrap_or_default()
     }
@@ -253,7 +255,7 @@ impl Attempt {
             self.gather.raw.push_str(text);
         }
         if self.checks_state {
-            // Each operation is a look at the whole state.
+            // Each operation may scan the whole state.
             aside::in_place(|| self.pipeline.push_str(text, &mut self.gather));
         } else {
             self.pipeline.push_str(text, &mut self.gather);
@@ -261,7 +263,7 @@ impl Attempt {
         self.keep();
     }
 
-    /// Puts what was applied to the state behind its event, and the end behind both.
+    /// Writes state updates after their events, and the end after both.
     fn keep(&mut self) {
         let applied = &self.pipeline.outcome().applied;
         for one in &applied[self.applied.min(applied.len())..] {
@@ -273,14 +275,14 @@ impl Attempt {
         }
     }
 
-    /// Whether the end of the reply is held against a schema.
+    /// Returns `true` if the reply is checked against a schema at its end.
     pub(super) fn has_schema(&self) -> bool {
         self.has_schema
     }
 
-    /// Whether what has come may be delivered. Raw text alone waits for an event, so that an attempt that gives none can
-    /// be thrown away; readers of the legacy protocol see the raw text itself, and wait for nothing unless the caller
-    /// wants unusable replies asked for again.
+    /// Returns `true` if the content so far may be delivered. Raw text alone waits for an event, so that an
+    /// attempt without any can be discarded; readers of the legacy protocol see raw text at once, unless
+    /// unusable replies are to be re-asked.
     fn may_be_shown(&self, run: &Run) -> bool {
         match self.hold {
             Hold::None => self.gather.begun || (run.legacy && run.max_reasks == 0),
@@ -295,7 +297,7 @@ impl Attempt {
         self.keep();
     }
 
-    /// Puts what was gathered on the log.
+    /// Appends the gathered entries to the log.
     pub(super) async fn send(&mut self, log: &mut Log) -> Result<(), Written> {
         let batch = self.rest(log);
         if batch.is_empty() {
@@ -306,35 +308,35 @@ impl Attempt {
         log.append(batch).await
     }
 
-    /// What was gathered and is not on the log.
+    /// Takes the gathered entries that are not on the log.
     pub(super) fn rest(&mut self, log: &mut Log) -> Batch {
         log.seq = self.gather.seq;
         let next = self.gather.batch.last() + 1;
         std::mem::replace(&mut self.gather.batch, Batch::new(next))
     }
 
-    /// Worth of the reply, when its end has come.
+    /// Returns the worth of the ended reply.
     pub(super) fn worth(&self, end: &End) -> Worth {
         let worth = self.gather.appraisal.worth();
         match end {
             End::Failed(_) => Worth::Nothing,
-            // What is cut is no better than what is broken.
+            // A truncated reply is worth no more than a broken one.
             _ if end.cut() => worth.min(Worth::Text),
             _ => worth,
         }
     }
 
-    /// Whether the reply was replaced by the fallback or broke a rule that could not be repaired.
+    /// Returns `true` if the fallback replaced the reply, or a rule was broken beyond repair.
     pub(super) fn unusable(&self) -> bool {
         self.gather.appraisal.worth() < Worth::Usable
     }
 
-    /// Whether it cannot be used, and none of it may have been delivered.
+    /// Returns `true` if it is unusable and nothing of it can have been delivered.
     pub(super) fn may_be_asked_again(&self) -> bool {
         !self.shown && self.unusable()
     }
 
-    /// The reply and what was wrong with it, for the model to read (P-034).
+    /// Builds the re-ask messages: the reply and its findings (P-034).
     pub(super) fn complaint(&self, options: &Options) -> [Message; 2] {
         let told =
             self.gather.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
@@ -364,8 +366,8 @@ impl Attempt {
         [Message::new("assistant", self.gather.raw.clone()), Message::new("user", complaint)]
     }
 
-    /// Keeps what is thrown away in the record (P-034): the entry is of a kind that no client is sent.
-    /// Readers are told that the model is asked again, where it is.
+    /// Keeps the discarded reply in the record (P-034), in an entry that is never sent to clients. Readers
+    /// get a status event if the model is asked again.
     pub(super) async fn throw_away(
         &mut self,
         end: &End,
@@ -381,7 +383,7 @@ impl Attempt {
         log.append(batch).await
     }
 
-    /// Puts down what came of it, beside other fields.
+    /// Adds the entry of a discarded attempt, with further fields.
     pub(super) fn keep_attempt(&self, mut kept: Value, end: &End, batch: &mut Batch) {
         (kept["raw"], kept["findings"]) = (json!(self.gather.raw), json!(self.gather.findings));
         match end {
@@ -392,34 +394,35 @@ impl Attempt {
         batch.event(record::ATTEMPT, |out| out.extend_from_slice(kept.to_string().as_bytes()));
     }
 
-    /// The calls that the reply waits for.
+    /// Returns the calls that the reply waits for.
     pub(super) fn calls(&self) -> &[ToolCall] {
         self.pipeline.calls()
     }
 
-    /// An event that does not come from the model.
+    /// Emits an event that does not come from the model.
     pub(super) fn extension(&mut self, extension: impl Into<Extension>) {
         self.pipeline.insert(extension, &mut self.gather);
     }
 
-    /// What is happening, for those who read now.
+    /// Emits a transient status for current readers.
     pub(super) fn status(&mut self, status: &Value) {
         self.gather.batch.event("status", |out| out.extend_from_slice(status.to_string().as_bytes()));
     }
 
-    /// The calls are over, and this is what the model is told of them. Gives the reply as it goes back.
+    /// Adds the entry with the tool results; returns the reply as a message for the model.
     pub(super) fn turn(&mut self, calls: &[ToolCall], told: &str, again: &Again) -> Message {
         let text = record::between(&self.gather.raw, calls, told, again, &mut self.gather.batch);
         let content = (!text.is_empty()).then_some(Content::Text(text));
         Message { content, tool_calls: self.native.clone(), ..Message::new("assistant", "") }
     }
 
-    /// The calls that came beside the text, each with its place among the calls of the reply, or why it is none.
+    /// Returns the native calls, each with its index among the calls of the reply, or the reason why it is
+    /// none.
     pub(super) fn native(&self) -> impl Iterator<Item = (&NativeCall, &Result<usize, String>)> {
         self.native.iter().zip(&self.pipeline.outcome().beside)
     }
 
-    /// Another reply follows, on a line of its own.
+    /// Starts the next reply on a new line.
     pub(super) fn new_line(&mut self) {
         let gather = &mut self.gather;
         if !gather.raw.ends_with('\n') {
@@ -428,13 +431,13 @@ impl Attempt {
         }
     }
 
-    /// Ends the stream, since no further reply follows the calls.
+    /// Ends the stream after calls that no further reply follows.
     pub(super) fn end(&mut self, end: &End) {
         self.pipeline.abandon(end, &mut self.gather);
         self.keep();
     }
 
-    /// What the reader of the next reply goes on from.
+    /// Returns the pipeline that the next reply continues.
     pub(super) fn into_pipeline(self) -> Pipeline {
         self.pipeline
     }

@@ -1,4 +1,4 @@
-//! The best reply so far of those that were asked for again: it stands where no better one comes.
+//! Best unusable reply so far: used when no re-ask gives a better one.
 
 use tambour::End;
 use tambour::event::Worth;
@@ -7,7 +7,7 @@ use super::attempt::Attempt;
 use super::{Choice, Run};
 use crate::upstream::Item;
 
-/// A reply that has text and could not be used, as it came.
+/// Unusable reply with text, as received.
 pub(super) struct Best {
     heard: Vec<Item>,
     end: End,
@@ -15,8 +15,8 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// The better one of a reply that is asked for again and of those before it; the earlier one where they are alike. `None` as long as
-    /// none has text.
+    /// Returns the better one of a re-asked reply and the best before it, the earlier one if they are equal.
+    /// `None` if none has text.
     pub(super) fn of(attempt: Attempt, end: &End, before: Option<Best>) -> Option<Best> {
         let worth = attempt.worth(end);
         let least = before.as_ref().map_or(Worth::Nothing, |before| before.worth);
@@ -26,12 +26,12 @@ impl Best {
         Some(Best { heard: attempt.into_heard(), end: end.clone(), worth })
     }
 
-    /// Tells whether the last reply, none of which was delivered, is no better.
+    /// Returns `true` if the last reply was not delivered and is no better.
     pub(super) fn beats(&self, last: &Attempt, end: &End) -> bool {
         !last.shown && last.worth(end) <= self.worth
     }
 
-    /// Has it read once more; gives its end.
+    /// Reads it again; returns its end.
     pub(super) fn replay(self, attempt: &mut Attempt, choice: &Choice, run: &Run) -> End {
         attempt.replay(self.heard, choice, run);
         self.end

@@ -1,4 +1,4 @@
-//! Runs one call of a tool of the server, for a reply or for a client.
+//! Executes one tool call on the server side, for a reply or for a client.
 
 use serde_json::Value;
 
@@ -6,7 +6,8 @@ use crate::app::Loaded;
 use crate::telemetry::Span;
 use crate::tools::{Executor, Offered, Request, Trouble};
 
-/// Reason why a call must not run. Whoever read the call has looked already; this is the last look before the world is touched.
+/// Returns the reason why a call must not run. The call was checked when it was read; this is the last check
+/// before it has effects.
 pub(crate) fn barred(
     loaded: &Loaded,
     offered: &Offered,
@@ -23,7 +24,7 @@ pub(crate) fn barred(
     loaded.webhooks.guard().url(url).err().map(Trouble::Host)
 }
 
-/// Has a webhook or an MCP server run a call, once.
+/// Runs a call once, by a webhook or an MCP server.
 pub(crate) async fn execute(
     loaded: &Loaded,
     executor: &Executor,

@@ -1,4 +1,4 @@
-//! When nothing that can be used came of one who was asked, and another one is asked.
+//! Fallback to another upstream after an attempt without a usable reply.
 
 use serde_json::json;
 use tambour::End;
@@ -10,7 +10,8 @@ use crate::record;
 use crate::store::{Batch, Written};
 
 impl Attempt {
-    /// Whether somebody else may be asked: the model gave nothing that can be used, and none of what it gave was delivered.
+    /// Returns `true` if another upstream may be asked: the reply is unusable and nothing of it was
+    /// delivered.
     pub(super) fn may_be_given_up(&self, end: &End) -> bool {
         let failed = match end {
             End::Failed(Failure { code, .. }) => {
@@ -22,7 +23,7 @@ impl Attempt {
         failed && !self.shown
     }
 
-    /// Keeps what came of one who was asked in the record, and puts down that another one is asked.
+    /// Keeps the attempt in the record, and notes the upstream that is asked next.
     pub(super) async fn give_up(
         &mut self,
         end: &End,

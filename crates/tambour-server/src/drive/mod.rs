@@ -1,5 +1,5 @@
-//! Runs one message: asks the upstream, reads the reply, puts it on the log; runs what the reply calls, and asks on. The only
-//! place that waits for a model.
+//! Runs messages: calls the upstream, reads the reply into the log, runs its tool calls, and repeats. The
+//! only place that waits for a model.
 
 mod attempt;
 mod best;
@@ -42,41 +42,41 @@ pub(crate) use execute::{barred, execute};
 pub(crate) use spending::{Spending, UpstreamSpending};
 use tool_loop::ToolLoop;
 
-/// Everything a run needs.
+/// A message to run.
 pub(crate) struct Run {
     pub(crate) row: Arc<MessageRow>,
     pub(crate) live: Arc<Live>,
-    /// What is traced of it.
+    /// Tracing span of the message.
     pub(crate) span: Span,
-    /// The key that asked.
+    /// Id of the caller's key.
     pub(crate) key: String,
-    /// Ends when it is removed.
+    /// Cancelled when that key is removed.
     pub(crate) removed: CancellationToken,
-    /// Tools that replies may call; none without a tool loop.
+    /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<Offer>,
-    /// Raw text counts as delivered as soon as it is on the log.
+    /// Whether raw text counts as delivered once it is on the log.
     pub(crate) legacy: bool,
     pub(crate) max_reasks: u32,
-    /// How long a run goes on when nobody reads it any more.
+    /// Time that the run continues without a reader.
     pub(crate) grace: Duration,
-    /// Room for what it keeps of its request.
+    /// Memory reserved for the kept part of its request.
     pub(crate) _kept: Taken,
 }
 
-/// Who is asked, how, and how the reply is read.
+/// Upstream to ask, with the request and the options for its reply.
 pub(crate) struct Choice {
     pub(crate) upstream: Arc<Upstream>,
-    /// How the model is asked, without the messages.
+    /// Request without the messages.
     pub(crate) ask: Ask,
     pub(crate) options: Options,
-    /// What goes before all messages.
+    /// System prompt.
     pub(crate) system: Option<String>,
-    /// The contract as the request says it.
+    /// Contract as given by the request.
     pub(crate) contract: Value,
 }
 
 impl Run {
-    /// Traces that the message ends like this, where that is a failure.
+    /// Marks the span of a failed message.
     fn failed(&self, end: &End) {
         if let End::Failed(Failure { code, .. }) = end {
             self.span.fail(code);
@@ -85,13 +85,13 @@ impl Run {
 }
 
 impl Choice {
-    /// How the model is asked, `others` being asked when nothing comes of it.
+    /// Builds the request; `others` is the number of remaining fallbacks.
     fn ask(&self, run: &Run, others: usize) -> Ask {
         let (message, span) = (run.row.id.as_str().into(), run.span.clone());
         Ask { message, span, hurry: others > 0, ..self.ask.clone() }
     }
 
-    /// What is said to it: the messages as they were sent to another one, but for what goes before them.
+    /// Returns the messages for this upstream: as sent to another one, with its own system prompt.
     fn said(&self, sent: &mut Sent, messages: &mut Vec<Message>) -> Vec<Message> {
         messages.drain(..usize::from(sent.system.is_some()));
         sent.system.clone_from(&self.system);
@@ -99,7 +99,7 @@ impl Choice {
         messages.clone()
     }
 
-    /// The fields of a request that say this.
+    /// Returns the request fields that select this choice.
     fn fields(&self) -> Value {
         json!({
             "upstream": self.upstream.name(), "model": self.ask.model, "dialect": self.ask.dialect,
@@ -107,24 +107,24 @@ impl Choice {
         })
     }
 
-    /// How a reply of it is written again.
+    /// Returns the writer for the history of its replies.
     fn again(&self) -> Again {
         Again::new(&self.ask.dialect, &self.options)
     }
 }
 
-/// What the replies of a message may call.
+/// Tools that the replies of a message may call.
 pub(crate) struct Offer {
     pub(crate) tools: Vec<Offered>,
-    /// Who calls (P-033).
+    /// Caller on whose behalf tools run (P-033).
     pub(crate) caller: Option<String>,
 }
 
-/// Runs a message to its end; whatever happens, its log ends with one `completed` or `error`. The choices, of which there is one at
-/// least, are asked in order until one gives something that can be used.
+/// Runs a message to its end; its log always ends with one `completed` or `error`. The choices, at least one,
+/// are asked in order until one gives a usable reply.
 ///
-/// What a run keeps is in boxes: thousands of them wait for their models at a time, and a future that moves large values has room
-/// for each move.
+/// State of a run is boxed: thousands of runs wait for their models at a time, and a future reserves space
+/// for every large value that it moves.
 pub(crate) async fn run(
     app: Arc<App>,
     run: Box<Run>,
@@ -134,7 +134,7 @@ pub(crate) async fn run(
 ) {
     let leaving = Leaving { app: app.clone(), live: run.live.clone() };
     let (mut timings, mut spending) = (Timings::default(), Spending::default());
-    // The turn in the conversation lasts until it is known what came of the message.
+    // The turn in the conversation is held until the outcome of the message is known.
     let mut turn = None;
     let mut log = Log { live: run.live.clone(), lease, seq: 0 };
     let counts = (&mut timings, &mut spending);
@@ -169,14 +169,14 @@ pub(crate) async fn run(
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
-            // Nobody waits for it: what comes behind it goes on.
+            // Nobody waits for it: later runs may continue.
             drop((turn, leaving));
             Box::pin(close_in_time(&app, &run.live.id)).await;
         }
     }
 }
 
-/// Takes a message off what is running, whatever became of its run.
+/// Guard that unregisters a message, whatever happens to its run.
 struct Leaving {
     app: Arc<App>,
     live: Arc<Live>,
@@ -190,7 +190,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Writes the end of a message, with what came of it: `last`, or where reading it has panicked what closes its log.
+/// Finishes a message with its outcome: with the `last` entries, or with closing events if reading panicked.
 async fn end(
     app: &App,
     run: &Run,
@@ -220,7 +220,8 @@ async fn end(
 /// Longest pause between two tries to write the end of a message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Claims a message or turn whose run has left it without an end, and ends it: again and again, until that is done or the server stops.
+/// Claims a message or turn that its run left without an end, and closes it, retrying until that succeeds or
+/// the server stops.
 pub(crate) async fn close_in_time(app: &App, id: &str) {
     let mut wait = Duration::from_millis(50);
     loop {
@@ -232,7 +233,7 @@ pub(crate) async fn close_in_time(app: &App, id: &str) {
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // The next start does it.
+            // The next start closes it.
             () = app.closing.cancelled() => return,
         }
         wait = (wait * 2).min(PATIENCE);
@@ -248,8 +249,8 @@ async fn close_now(app: &App, id: &str) -> Result<(), Unfinished> {
     }
 }
 
-/// Asks, reads, and asks again if need be: since a reply cannot be used, or with the results of its calls. Gives the last entries,
-/// which are not on the log yet, or why nothing more can be written on it.
+/// Asks the model, and again for a re-ask or with tool results. Returns the last entries, which are not on
+/// the log yet; `Err` if the log cannot be written any more.
 async fn read(
     app: &Arc<App>,
     run: &Run,
@@ -263,12 +264,12 @@ async fn read(
     let mut others = choices.iter();
     let mut choice = others.next().expect("somebody is asked");
     let mut ask = choice.ask(run, others.len());
-    // What is thrown away is kept in the record.
+    // Discarded replies are kept in the record.
     let keeps = run.max_reasks > 0 || others.len() > 0;
     let (mut reasks, mut before, mut best) = (0, None, None::<Best>);
     let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
     let known = prompt.known;
-    // One wait while the model writes: the time of grace goes on meanwhile.
+    // One future for the whole reply: the grace time continues while the model writes.
     let mut stop = std::pin::pin!(Apart::new(stopped(app, run)));
     let reached = tokio::select! {
         biased;
@@ -329,7 +330,7 @@ async fn read(
             (reasks, best) = (0, None);
             continue;
         }
-        // What came then takes over only if it is better.
+        // The last reply replaces the kept one only if it is better.
         let mut end = end;
         if let Some(kept) = best.take().filter(|kept| !cancelled && kept.beats(&attempt, &end)) {
             attempt.throw_away(&end, None, log).await?;
@@ -344,22 +345,23 @@ async fn read(
             run.failed(&end);
             return Ok(attempt.rest(log));
         };
-        // In a place of its own: most messages call nothing, and would carry the room for it.
+        // Boxed: most messages call no tools and need no space for it.
         let Some(said) = Box::pin(tools.carry_out(&mut attempt, log)).await? else {
             timings.total_ms = millis(started);
             return Ok(attempt.rest(log));
         };
         ask.messages.extend(said);
         before = Some(Box::new(attempt.into_pipeline()));
-        // Nobody is expected to watch calls run: the time of grace begins anew.
+        // Nobody is expected to watch calls run, so the grace time starts again.
         stop.set(Apart::new(stopped(app, run)));
     }
 }
 
-/// Ends a reply.
+/// Finishes a reply in the pipeline.
 async fn finish(app: &App, run: &Run, attempt: &mut Attempt, end: &End, usage: &Value) {
     if attempt.has_schema() {
-        // A check may take long: those of one owner take turns, and the other tasks of this thread go on elsewhere.
+        // A schema check may take long: it takes a turn of its owner, and other tasks of this thread move
+        // elsewhere.
         let _turn = app.aside.turn(&run.row.owner).await;
         aside::in_place(|| attempt.finish(end, usage.clone()));
     } else {
@@ -367,8 +369,8 @@ async fn finish(app: &App, run: &Run, attempt: &mut Attempt, end: &End, usage: &
     }
 }
 
-/// Waits for the message's turn: what is sent then, and the state of the conversation where replies may change it. The end when
-/// there is nothing to be sent.
+/// Waits for the message's turn; returns the prompt, the messages and the state of the conversation where
+/// replies may change it. `Err` is the end of a message that is not sent.
 async fn reached(
     app: &App,
     run: &Run,
@@ -386,7 +388,7 @@ async fn reached(
             Some(turn) => turn,
             None => tokio::select! {
                 biased;
-                // A server that stops lets none that waits begin.
+                // A stopping server starts no waiting message.
                 () = app.closing.cancelled() => return Err(End::Failed(interrupted())),
                 turn = place => turn,
             },
@@ -401,7 +403,7 @@ async fn reached(
     sent.await.map_err(|error| End::Failed(failure("store_unavailable", error.to_string(), true)))
 }
 
-/// The log of the message, as far as this run has written it.
+/// Log of the message, as written by this run.
 struct Log {
     live: Arc<Live>,
     lease: Box<dyn Lease>,
@@ -409,20 +411,20 @@ struct Log {
 }
 
 impl Log {
-    /// Number of the next entry.
+    /// Returns the number of the next entry.
     fn next(&self) -> u64 {
         self.lease.next()
     }
 
-    /// Puts a batch on the log. What cannot be written there must not be gone on with.
+    /// Appends a batch. On an error the run must not continue.
     async fn append(&mut self, batch: Batch) -> Result<(), Written> {
         self.live.appending(&batch);
         self.lease.append(batch).await.stored()
     }
 }
 
-/// Waits until the run should stop, and says how it ends: cancelled, nobody has read it for the time of grace, or the
-/// server stops.
+/// Waits until the run should stop, and returns its end: cancelled, key removed, no reader for the grace
+/// time, or the server stops.
 async fn stopped(app: &App, run: &Run) -> End {
     tokio::select! {
         () = run.live.cancel.cancelled() => {}
@@ -433,7 +435,7 @@ async fn stopped(app: &App, run: &Run) -> End {
     End::Finished(FinishReason::Cancelled)
 }
 
-/// A failure for messages that were running when the server stopped.
+/// Returns the failure of messages that were running when the server stopped.
 pub(crate) fn interrupted() -> Failure {
     failure("interrupted", "the server stopped while the message was running", true)
 }

@@ -1,4 +1,4 @@
-//! Whether a model goes round in circles.
+//! Detection of models that repeat their tool calls.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tambour::event::ToolCall;
 
-/// How often a message may make the same call.
+/// Most identical calls of a message.
 const MOST: u32 = 2;
 
-/// The calls of a message so far.
+/// Tool calls of a message so far.
 #[derive(Default)]
 pub(super) struct Repeats {
     calls: HashMap<Mark, u32>,
-    /// The calls of each reply as one.
+    /// One fingerprint for the calls of each reply.
     replies: Vec<Mark>,
 }
 
-/// Tells calls apart: name and arguments, whatever the order of their fields.
+/// Fingerprint of a call: name and arguments, independent of the order of fields.
 type Mark = [u8; 32];
 
 impl Repeats {
-    /// Adds the calls of a reply. Says what is repeated, if it is too much: one call for the third time, or two replies
-    /// that take turns.
+    /// Adds the calls of a reply. Returns a description if one call is made for the third time, or two
+    /// replies alternate.
     pub(super) fn add(&mut self, calls: &[ToolCall]) -> Option<String> {
         let marks: Vec<Mark> = calls.iter().map(mark).collect();
         let mut reply = Sha256::new();
@@ -50,7 +50,7 @@ fn mark(call: &ToolCall) -> Mark {
     Sha256::digest(text).into()
 }
 
-/// JSON with the fields of objects in the order of their names.
+/// Writes JSON with the fields of objects sorted by name.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Tokens and cost of the calls of a message, by upstream.
+//! Tokens and cost of a message's model calls, by upstream.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use super::Choice;
 use crate::quotas::Tokens;
 use crate::upstream::{Ask, Upstream};
 
-/// Token counts of a message, as they are shown and by upstream.
+/// Token counts of a message, in total and by upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
-    /// Sum over all calls, in the names of the service.
+    /// Sum over all calls, with the field names of the service.
     pub(crate) usage: Value,
-    /// Calls by upstream; the upstream that gave the reply is the last one.
+    /// Calls by upstream; the last one produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,
 }
 
-/// Tokens and cost of calls of one upstream.
+/// Tokens and cost of the calls to one upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamSpending {
     pub(crate) upstream: Arc<str>,
     pub(crate) tokens: Tokens,
-    /// Tokens of calls of models without a price.
+    /// Tokens of models without a price.
     pub(crate) unpriced: u64,
-    /// Millionths of the currency's unit.
+    /// Cost in millionths of the currency's unit.
     pub(crate) cost: i64,
 }
 
 impl UpstreamSpending {
-    /// Use of one call.
+    /// Returns the tokens and cost of one call.
     pub(crate) fn of_call(upstream: &Upstream, ask: &Ask, usage: &Value) -> UpstreamSpending {
         let tokens = Tokens::of(usage);
         let price = upstream.price(ask);
@@ -50,7 +50,7 @@ impl UpstreamSpending {
 }
 
 impl Spending {
-    /// Adds a call of an upstream, which may have given no counts.
+    /// Adds a call, which may have no counts.
     pub(super) fn add(&mut self, choice: &Choice, usage: Option<Value>) {
         let call =
             UpstreamSpending::of_call(&choice.upstream, &choice.ask, usage.as_ref().unwrap_or(&Value::Null));
@@ -66,7 +66,7 @@ impl Spending {
     }
 }
 
-/// Adds token counts of a call, whatever they are called.
+/// Adds token counts of any names.
 fn add_usage(sum: &mut Value, usage: Option<Value>) {
     match (sum, usage) {
         (_, None | Some(Value::Null)) => {}

@@ -1,5 +1,6 @@
-//! Runs the calls of a reply: everything that can be known is looked at before anything runs, one denied or impossible call keeps
-//! all of them from running (P-028), and the start of a call is on the disk before the call is sent.
+//! Runs the tool calls of a reply. All calls are checked before any runs; one denied or invalid call prevents
+//! all of them (P-028). The start of a call is on disk before the call is sent.
+//!
 //!
 //! Each `tool_call` gets exactly one `tool_result`; one without a `tool_start` before it never ran.
 
@@ -29,11 +30,11 @@ use crate::telemetry::{Span, ToolCalled};
 use crate::tools::{Answer, Decision, Desk, Executor, Offered, Request, Trouble, told, told_one};
 use crate::upstream::{Message, NativeCall, failure};
 
-/// Why the calls of a reply stop.
+/// Reason why the calls of a reply stop.
 enum Halt {
     /// The message ends.
     End(End),
-    /// Nothing more can be written on its log.
+    /// The log cannot be written any more.
     Lost(Written),
 }
 
@@ -49,16 +50,16 @@ impl From<Written> for Halt {
     }
 }
 
-/// Calls of one reply: each one may take its time, and its result is kept until the model is told.
+/// Most calls of one reply: each may take its time, and its result is kept until the model is sent it.
 const MOST_CALLS: usize = 128;
 
-/// The calls of one message.
+/// Tool calls of one message.
 pub(super) struct ToolLoop<'a> {
     app: &'a Arc<App>,
     run: &'a Run,
     offer: &'a Offer,
     desk: Arc<Desk>,
-    /// Replies that have called tools.
+    /// Number of replies that called tools.
     iterations: u32,
     repeats: Repeats,
     again: Again,
@@ -72,13 +73,13 @@ impl<'a> ToolLoop<'a> {
         ToolLoop { app, run, offer, desk, iterations: 0, repeats: Repeats::default(), again, language }
     }
 
-    /// Another one is asked, before anything was called.
+    /// Switches to a fallback, before anything was called.
     pub(super) fn read_as(&mut self, choice: &Choice) {
         (self.again, self.language) = (choice.again(), choice.options.texts.language);
     }
 
-    /// Runs the calls of a reply, and gives that reply and what the model is to be told of them. `None` when the message has
-    /// ended: its last entries are still with the attempt.
+    /// Runs the calls of a reply; returns the messages for the model: the reply and the tool results. `None`
+    /// when the message has ended; its last entries are still in the attempt.
     pub(super) async fn carry_out(
         &mut self,
         attempt: &mut Attempt,
@@ -117,7 +118,7 @@ impl<'a> ToolLoop<'a> {
         if ended.is_ok() {
             attempt.new_line();
         }
-        // Also when no further reply follows: the next message of the conversation is told what the calls came to.
+        // Even without a further reply: the next message of the conversation includes the results.
         let said = (calls.len() <= MOST_CALLS).then(|| attempt.turn(&calls, &told, &self.again));
         if let Err(end) = &ended {
             self.run.failed(end);
@@ -129,7 +130,7 @@ impl<'a> ToolLoop<'a> {
         Ok(said.map(|said| told_of(said, told, attempt, &done, language, shown)))
     }
 
-    /// Why these calls must not run, if the message calls tools without end.
+    /// Returns a failure if the message calls tools without end.
     fn endless(&mut self, calls: &[ToolCall], most: u32) -> Option<Failure> {
         self.iterations += 1;
         if self.iterations > most {
@@ -147,7 +148,7 @@ impl<'a> ToolLoop<'a> {
         Some(failure("tool_loop", format!("the model goes round in circles: {repeated}"), false))
     }
 
-    /// Looks at all calls, asks for what needs asking, and runs them. The end when the run must stop.
+    /// Checks all calls, asks for confirmations, and runs them. `Err` when the run must stop.
     async fn all(&self, loaded: &Loaded, round: &mut Round<'_>) -> Result<(), Halt> {
         let calls = round.calls;
         let barred: Vec<Option<Trouble>> = calls.iter().map(|call| self.barred(loaded, call)).collect();
@@ -166,7 +167,7 @@ impl<'a> ToolLoop<'a> {
             let of_client = |call: &ToolCall| {
                 matches!(self.offered(call), Some(Offered { executor: Executor::Client {}, .. }))
             };
-            // Calls that a client runs are given to it together, as far as they stand together.
+            // Adjacent calls that the client runs are sent to it together.
             let clients = calls[at..].iter().take_while(|call| of_client(call)).count();
             let group = at..at + clients.max(1);
             if failed {
@@ -188,7 +189,7 @@ impl<'a> ToolLoop<'a> {
         self.offer.tools.iter().find(|offered| offered.tool.name == call.name)
     }
 
-    /// Reason why a call must not run.
+    /// Returns the reason why a call must not run.
     fn barred(&self, loaded: &Loaded, call: &ToolCall) -> Option<Trouble> {
         match self.offered(call) {
             Some(offered) => barred(loaded, offered, self.offer.caller.as_deref(), &call.args),
@@ -196,7 +197,7 @@ impl<'a> ToolLoop<'a> {
         }
     }
 
-    /// Waits until people have said yes or no to the calls that need it. Errors by call when one is not allowed.
+    /// Waits for the confirmations of calls that need one. Returns errors by call if one is not allowed.
     async fn denied(
         &self,
         loaded: &Loaded,
@@ -225,7 +226,7 @@ impl<'a> ToolLoop<'a> {
         Ok(errors.iter().any(Option::is_some).then_some(errors))
     }
 
-    /// Calls that the caller runs: they begin together, and all results are waited for.
+    /// Runs calls on the client: they begin together, and all results are awaited.
     async fn by_client(
         &self,
         loaded: &Loaded,
@@ -247,7 +248,7 @@ impl<'a> ToolLoop<'a> {
         Ok(())
     }
 
-    /// A call that a webhook or an MCP server runs.
+    /// Runs a call by a webhook or an MCP server.
     async fn by_server(&self, loaded: &Loaded, round: &mut Round<'_>, place: usize) -> Result<(), Halt> {
         let call = &round.calls[place];
         let Some(Offered { executor, .. }) = self.offered(call) else {
@@ -274,7 +275,7 @@ impl<'a> ToolLoop<'a> {
         Ok(())
     }
 
-    /// Puts the start of calls on the log, and waits until it is on the disk.
+    /// Writes the start of calls to the log, and waits until it is on disk.
     async fn begin(
         &self,
         round: &mut Round<'_>,
@@ -282,7 +283,7 @@ impl<'a> ToolLoop<'a> {
         state: &str,
         ms: Option<u64>,
     ) -> Result<(), Halt> {
-        // Not begun is better than begun and broken off.
+        // A call that has not begun is better than one that is interrupted.
         if let Some(end) = self.halted().now_or_never() {
             return Err(end.into());
         }
@@ -300,13 +301,13 @@ impl<'a> ToolLoop<'a> {
             round.attempt.extension(start);
         }
         round.status(state, calls, ms).await?;
-        // A call whose start could be forgotten must not be sent.
+        // A call must not be sent if its start could be lost.
         round.log.lease.settled().await.stored()?;
         fail::point("tool.started");
         Ok(())
     }
 
-    /// Waits for people or clients, `None` when it takes too long. Nobody has to read the stream meanwhile.
+    /// Waits for people or clients; `None` on timeout. The stream needs no reader meanwhile.
     async fn wait<T>(&self, ms: u64, wanted: impl Future<Output = T>) -> Result<Option<T>, End> {
         let waits = &self.app.metrics.tool_waits;
         waits.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +320,7 @@ impl<'a> ToolLoop<'a> {
         waited
     }
 
-    /// Waits until the user cancels or the server stops.
+    /// Waits until the message is cancelled or the server stops.
     async fn halted(&self) -> End {
         tokio::select! {
             () = self.run.live.cancel.cancelled() => End::Finished(FinishReason::Cancelled),
@@ -329,7 +330,8 @@ impl<'a> ToolLoop<'a> {
     }
 }
 
-/// The reply and what the model is told of its calls: in its own form of those it made beside the text.
+/// Builds the messages for the model: the reply and the results, with results of native calls in the
+/// service's own form.
 fn told_of(
     said: Message,
     told: String,
@@ -346,7 +348,7 @@ fn told_of(
         Message { tool_call_id: Some(call.id.clone()), ..Message::new("tool", content.unwrap_or_default()) }
     };
     let results: Vec<Message> = attempt.native().map(result).collect();
-    // Calls in the text are told of in text.
+    // Results of calls in the text are sent as text.
     let in_text = attempt.native().filter(|(_, came)| came.is_ok()).count() < done.len();
     let text = in_text.then(|| Message::new("user", told));
     [said].into_iter().chain(results).chain(text).collect()

@@ -1,4 +1,4 @@
-//! What is told of each operation beside how it is served: its name, where it belongs, the problems it can give, examples.
+//! Description of each operation besides its route: id, tag, problems, examples.
 
 use std::sync::LazyLock;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::routes::Operation;
 
-/// What is told of an operation.
+/// Description of an operation.
 pub(super) struct About {
     method: &'static str,
     path: &'static str,
-    /// Its public name.
+    /// Public operation id.
     pub(super) id: &'static str,
-    /// Where it belongs.
+    /// Tag of the operation.
     pub(super) tag: &'static str,
-    /// Codes of its problems beside those that follow from its kind.
+    /// Problem codes besides those that follow from its kind.
     own: &'static [&'static [&'static str]],
 }
 
-/// Tags, and what belongs there.
+/// Tags with their descriptions.
 pub(super) const TAGS: [(&str, &str); 13] = [
     ("messages", "Asking a model, and what came of it"),
     ("conversations", "Messages in order"),
@@ -35,7 +35,7 @@ pub(super) const TAGS: [(&str, &str); 13] = [
     ("server", "The server itself"),
 ];
 
-/// Codes of problems, with the status they come with and when they do.
+/// Problem codes with status and meaning.
 pub(super) const CODES: &[(&str, u16, &str)] = &[
     ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
     ("malformed_json", 400, "the body is no JSON"),
@@ -149,14 +149,14 @@ const KEYED: Codes =
 const SENT: Codes = &["malformed_request", "slow_body", "too_large", "too_many_values", "overloaded"];
 const JSON: Codes = &["malformed_json", "unknown_field", "missing_field", "invalid_field"];
 const ONCE: Codes = &["invalid_idempotency_key", "idempotency_key_reused", "request_under_way"];
-/// A query is read.
+/// For operations that read a query.
 const QUERY: Codes = &["unknown_field", "invalid_field"];
 const LISTED: Codes = &["unknown_field", "invalid_field", "unknown_cursor"];
 const NAMED: Codes = &["not_found"];
 const ADMIN: Codes = &["forbidden"];
 const STREAMED: Codes = &["too_many_streams", "server_full", "damaged"];
 const SCHEMA: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
-/// Work that may take long, and waits for its turn.
+/// For work that may take long and waits for the CPU pool.
 const LONG: Codes = &["too_many_running"];
 const ASKED: Codes = &[
     "closing",
@@ -178,9 +178,9 @@ const ASKED: Codes = &[
     "unknown_tool",
     "unknown_upstream",
 ];
-/// Of paths that others stand beside, such as `/scripts/validate`.
+/// For paths next to fixed ones, such as `/scripts/validate`.
 const OTHER: Codes = &["method_not_allowed"];
-/// Of writes that take `If-Match`.
+/// For writes that accept `If-Match`.
 const BASED: Codes = &["changed_meanwhile", "malformed_request"];
 const TEMPLATE: Codes = &["template_not_found"];
 const SCRIPT: Codes = &["invalid_script", "too_many"];
@@ -305,27 +305,27 @@ const ABOUT: &[About] = about! {
     get "/" "getHome" "server" [];
 };
 
-/// Requests and answers by the name of the operation.
+/// Examples of requests and responses by operation id.
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
-/// What is told of an operation; a test sees to it that there is something of each.
+/// Returns the description of an operation; a test ensures that each has one.
 pub(super) fn of(operation: &Operation) -> Option<&'static About> {
     ABOUT.iter().find(|about| about.method == operation.method && about.path == operation.path)
 }
 
-/// Whether an operation looks after repeated requests by itself.
+/// Returns `true` if an operation handles idempotency keys itself.
 pub(super) fn takes_word(operation: &Operation) -> bool {
     of(operation).is_some_and(|about| about.own.concat().contains(&"idempotency_key_reused"))
 }
 
 impl About {
-    /// What is sent, or what comes back (`request`, `answer`), if there is anything.
+    /// Returns the example of a request or response (`request`, `answer`), if there is one.
     pub(super) fn example(&self, which: &str) -> Option<&'static Value> {
         EXAMPLES.get(self.id)?.get(which)
     }
 
-    /// Its problems by status: code and meaning.
+    /// Returns its problems by status: code and meaning.
     pub(super) fn problems(&self, operation: &Operation) -> Vec<(u16, Vec<(&'static str, &'static str)>)> {
         let mut codes: Vec<&str> = self.own.concat();
         if operation.needs_key() {

@@ -1,4 +1,4 @@
-//! What clients post while a message waits for them: results of calls they run, and yes or no to calls.
+//! Answers that clients post to a waiting message: results of calls they run, and confirmations of calls.
 
 use std::sync::Arc;
 
@@ -16,58 +16,58 @@ use super::problem::{Problem, body};
 use crate::app::App;
 use crate::tools::{Answer, Decision, Desk, Refusal};
 
-/// What is asked of `POST /api/v1/messages/{id}/tool_results`.
+/// Body of `POST /api/v1/messages/{id}/tool_results`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolResults {
-    /// One or more; all of them are taken or none.
+    /// One or more results; all are accepted or none.
     results: Vec<PostedResult>,
 }
 
-/// What a call gave.
+/// Result of one call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PostedResult {
-    /// The call.
+    /// Id of the call.
     call_id: String,
-    /// Whether the tool did what it was asked.
+    /// Whether the call succeeded.
     ok: bool,
-    /// What it gave, when `ok`.
+    /// Result of the call, when `ok`.
     #[serde(default)]
     result: Option<Value>,
-    /// What went wrong, when not `ok`.
+    /// Error of the call, when not `ok`.
     #[serde(default)]
     error: Option<PostedError>,
 }
 
-/// Why a call gave no result.
+/// Error of a call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PostedError {
-    /// Stable word; `failed` when absent.
+    /// Stable code; `failed` when absent.
     #[serde(default)]
     code: Option<String>,
-    /// What happened, for the model to read.
+    /// Description of the error, for the model to read.
     message: String,
 }
 
-/// What is asked of `POST /api/v1/messages/{id}/tool_confirmations`.
+/// Body of `POST /api/v1/messages/{id}/tool_confirmations`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolConfirmations {
-    /// One or more; all of them are taken or none.
+    /// One or more confirmations; all are accepted or none.
     confirmations: Vec<PostedConfirmation>,
 }
 
-/// Yes or no to a call.
+/// Confirmation or denial of a call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PostedConfirmation {
-    /// The call.
+    /// Id of the call.
     call_id: String,
     /// Whether it may run.
     allow: bool,
-    /// Why not, for the model to read.
+    /// Reason for a denial, for the model to read.
     #[serde(default)]
     reason: Option<String>,
 }
@@ -119,10 +119,10 @@ fn wrong(call_id: &str, detail: &str) -> Problem {
         .with("call_id", call_id)
 }
 
-/// How something is left at the desk of a message.
+/// Method that accepts answers at a desk.
 type Leave<T> = fn(&Desk, Vec<(String, T)>) -> Result<(), Refusal>;
 
-/// Leaves what was posted with the running message.
+/// Passes posted answers to the running message.
 async fn take<T>(
     app: &App,
     caller: &Caller,
@@ -132,7 +132,7 @@ async fn take<T>(
     leave: Leave<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = owned(app, caller, id).await?;
-    // The record is made a moment after the end; who has seen the end is told of it here too.
+    // The record is built a moment after the end; a client that has seen the end gets the same answer here.
     let running = row.status == "running" && app.live.get(id).is_some_and(|live| !live.has_ended());
     if !running {
         let detail = "the message has ended; nothing waits for this any more";

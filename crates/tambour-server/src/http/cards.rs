@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::skeins::{again, none, of_import};
 use crate::store::{ImportKind, ImportRow};
 
-/// How a card or book is shown.
+/// Query of a card or lorebook.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Shape {
@@ -28,16 +28,16 @@ pub(super) struct Shape {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Format {
-    /// What was read.
+    /// Parsed content.
     #[default]
     Read,
-    /// V3 JSON, with all that the file had.
+    /// V3 JSON, with everything that the file contained.
     V3,
-    /// The file, as it came.
+    /// Original file.
     Original,
 }
 
-/// The word for an id of a kind in answers.
+/// Returns the name of the id field of a kind.
 pub(super) fn id_field(kind: ImportKind) -> &'static str {
     match kind {
         ImportKind::Card => "card_id",
@@ -45,7 +45,7 @@ pub(super) fn id_field(kind: ImportKind) -> &'static str {
     }
 }
 
-/// A file without what is in it.
+/// Returns a file without its content.
 fn row(kind: ImportKind, row: &ImportRow) -> Value {
     let mut shown = json!({ id_field(kind): row.id });
     shown["name"] = row.name.as_str().into();
@@ -79,7 +79,7 @@ async fn show(
     if format == Format::Original {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
-            // What a stranger made is not to be shown as a page.
+            // Untrusted content must not be shown as a page.
             (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
             (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         ];
@@ -157,7 +157,7 @@ pub(super) async fn show_book(
     show(&app, &caller, (ImportKind::Lorebook, id), shape.format).await
 }
 
-/// `DELETE /api/v1/cards/{id}`: gone with its file. Messages keep the prompts that were made with it.
+/// `DELETE /api/v1/cards/{id}`: deletes it with its file. Messages keep the prompts made from it.
 pub(super) async fn remove_card(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -166,7 +166,7 @@ pub(super) async fn remove_card(
     remove(&app, caller, ImportKind::Card, id).await
 }
 
-/// `DELETE /api/v1/lorebooks/{id}`: likewise.
+/// `DELETE /api/v1/lorebooks/{id}`: deletes it with its file.
 pub(super) async fn remove_book(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -1,4 +1,4 @@
-//! Conversations: messages in order.
+//! Conversations and their messages.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::app::App;
 use crate::ids;
 use crate::store::{ConversationRow, MessageRow, StoreError};
 
-/// Bytes of a page of messages, about.
+/// Approximate bytes of a page of messages.
 const PAGE: usize = 4 << 20;
-/// Characters of a title, and bytes of metadata.
+/// Most characters of a title, and most bytes of metadata.
 const TITLE: usize = 500;
 const METADATA: usize = 16 << 10;
 
-/// What is asked of `POST /api/v1/conversations`, and of `PATCH` of one.
+/// Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewConversation {
-    /// A name for people, at most 500 characters; `null` takes it away.
+    /// Title, at most 500 characters; `null` removes it.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// What a client keeps with it, at most 16 KiB; `null` takes it away.
+    /// Metadata of the client, at most 16 KiB; `null` removes it.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Option<Map<String, Value>>>,
 }
 
-/// A field that is absent, `null` or a value.
+/// Deserializes a field that may be absent, `null` or a value.
 pub(super) mod serde_with_null {
     use serde::{Deserialize, Deserializer};
 
@@ -52,7 +52,7 @@ pub(super) mod serde_with_null {
 }
 
 impl NewConversation {
-    /// Sets what was given.
+    /// Applies the given fields.
     fn change(self, row: &mut ConversationRow) -> Result<(), Problem> {
         let long = |field: &'static str, most: &str| {
             Problem::invalid("invalid_field", format!("`{field}` has at most {most}")).with("field", field)
@@ -73,7 +73,7 @@ impl NewConversation {
     }
 }
 
-/// A conversation without its messages.
+/// Returns a conversation without its messages.
 pub(super) fn shown(row: &ConversationRow) -> Value {
     let metadata: Option<Value> = row.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     json!({
@@ -90,11 +90,11 @@ pub(super) fn shown(row: &ConversationRow) -> Value {
 pub(super) struct Query {
     limit: Option<u32>,
     after: Option<String>,
-    /// Those that have this text in their title or in a message.
+    /// Text to search for in titles and messages.
     q: Option<String>,
 }
 
-/// `GET /api/v1/conversations`: the caller's, newest first; with `q` those that have a text.
+/// `GET /api/v1/conversations`: the caller's, newest first; with `q` those that contain a text.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -156,7 +156,7 @@ fn listed(row: &MessageRow) -> Value {
     record::joined(row, &row.status, summary.unwrap_or_default())
 }
 
-/// `PATCH /api/v1/conversations/{id}`: title and metadata, of which what is not given stays.
+/// `PATCH /api/v1/conversations/{id}`: changes title and metadata; absent fields are kept.
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -170,7 +170,7 @@ pub(super) async fn change(
     Ok(Json(shown(&row)))
 }
 
-/// `DELETE /api/v1/conversations/{id}`: gone, with all its messages; those that run are cancelled first.
+/// `DELETE /api/v1/conversations/{id}`: deletes it with all its messages; running ones are cancelled first.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -179,9 +179,10 @@ pub(super) async fn remove(
     owned(&app, &caller, &id).await?;
     let work = app.clone();
     app.undisturbed(async move {
-        // From here on nothing begins in it.
+        // No message begins in it from here on.
         work.store.close_conversation(&id);
-        // Without the database: what runs has its end, also if the deletion fails and the conversation is open again.
+        // Independent of the database: running messages end even if the deletion fails and the conversation
+        // is reopened.
         work.end(work.live.messages(&id)).await;
         work.store.delete_conversation(&id).await?;
         work.claims.forget(Some(&id));
@@ -191,7 +192,8 @@ pub(super) async fn remove(
     .await
 }
 
-/// `GET /api/v1/conversations/{id}/export`: JSON Lines, the conversation first, then a whole record a message.
+/// `GET /api/v1/conversations/{id}/export`: JSON Lines with the conversation first, then one record per
+/// message.
 pub(super) async fn export(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -210,12 +212,12 @@ pub(super) async fn export(
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-/// An export on its way: one message at a time is in memory.
+/// Export in progress; holds one message at a time in memory.
 struct Export {
     app: Arc<App>,
     id: String,
     first: Option<String>,
-    /// Number of the message that was written last; one that is deleted meanwhile keeps its place.
+    /// Number of the last written message. A message deleted meanwhile keeps its number.
     after: i64,
 }
 
@@ -241,7 +243,7 @@ impl Export {
     }
 }
 
-/// The conversation of that id, if it is the caller's.
+/// Returns the conversation with that id if it is the caller's.
 pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
     let row = app.store.conversation(id).await?;
     row.filter(|row| row.owner == caller.owner)

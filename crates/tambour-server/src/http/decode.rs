@@ -1,4 +1,4 @@
-//! `POST /decode` and `POST /check`: the commands of the same names, for one reply.
+//! `POST /decode` and `POST /check`: the CLI commands of the same names, for one reply.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::aside::LONG;
 use crate::fail;
 use crate::reading::Contract;
 
-/// What is asked of `POST /api/v1/decode`.
+/// Body of `POST /api/v1/decode`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Decode {
-    /// The raw reply.
+    /// Raw reply.
     reply: String,
-    /// How it is written; `auto` finds out.
+    /// Dialect of the reply; `auto` detects it.
     #[serde(default)]
     dialect: Option<String>,
     /// Profile and options.
@@ -36,15 +36,15 @@ pub(crate) struct Decode {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     finish_reason: Option<FinishReason>,
-    /// Whether extension events are wanted.
+    /// Whether to include extension events.
     #[serde(default)]
     extensions: bool,
-    /// Set when the reply is wanted as it should have been written.
+    /// Whether to include the reply in its correct form.
     #[serde(default)]
     repaired: bool,
 }
 
-/// Does the work of a request: here, or beside the workers when the request is long or has a schema.
+/// Runs the work of a request: here, or on the CPU pool if the request is long or has a schema.
 async fn done(
     app: &App,
     caller: &Caller,
@@ -54,13 +54,13 @@ async fn done(
     let long = bytes > LONG || options.json_schema().is_some();
     let done = move || {
         fail::point("decode");
-        // Writing the answer takes its time too.
+        // Serializing the response takes time too.
         work().map(|answer| Json(answer).into_response())
     };
     if long { app.aside.run(&caller.owner, done).await? } else { done() }
 }
 
-/// `POST /api/v1/decode`: `events` with neighbouring deltas joined, and `findings`.
+/// `POST /api/v1/decode`: `events` with adjacent deltas merged, and `findings`.
 pub(super) async fn decode(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -75,7 +75,7 @@ fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = asked.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
-    // Pieces may be as many as bytes.
+    // There may be as many deltas as bytes.
     let mut sink = Joined::default();
     let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
@@ -88,8 +88,8 @@ fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     Ok(answer)
 }
 
-/// The reply as it should have been written: read leniently, with what its dialect holds beside its contract. `None` where nothing
-/// of it can be used, or replies in its dialect cannot be written.
+/// Returns the reply in its correct form, read leniently with its own dialect's contract. `None` if nothing
+/// of it is usable, or its dialect cannot be written.
 fn repaired(asked: &Decode, dialect: &str, options: &Options) -> Option<String> {
     let mut options = options.clone();
     options.profile = Profile::Lenient;
@@ -105,13 +105,13 @@ fn repaired(asked: &Decode, dialect: &str, options: &Options) -> Option<String> 
     }
 }
 
-/// What is asked of `POST /api/v1/check`.
+/// Body of `POST /api/v1/check`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Check {
-    /// The raw reply, or the transcript of a stream.
+    /// Raw reply, or transcript of a stream.
     reply: String,
-    /// A dialect, or `events`; `auto` when absent.
+    /// Dialect, or `events`; `auto` when absent.
     #[serde(default)]
     contract: Option<String>,
     /// `strict` (default) or `lenient`.

@@ -1,4 +1,4 @@
-//! Turns of a dialogue: their list, forks that begin from one, coverage, and tests of scripts made of them.
+//! Turns of a dialogue: listing, forks, coverage, and script tests made from them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::skeins;
 use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
 
-/// Turns of a test that is run here: each fills a prompt anew.
+/// Most turns of a test that runs here: each renders a prompt.
 const MOST: usize = 500;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFork {
-    /// The turn to answer differently; what was said before it is shared.
+    /// Id of the turn to answer differently; everything before it is shared.
     turn: String,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct NewFork {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewReplay {
-    /// The test, YAML or JSON.
+    /// Test, as YAML or JSON.
     test: String,
-    /// A version of the script; the published one when absent.
+    /// Version of the script; the published one when absent.
     #[serde(default)]
     version: Option<u32>,
 }
 
-/// `GET /api/v1/dialogues/{id}/turns`: inputs and what they came to, oldest first.
+/// `GET /api/v1/dialogues/{id}/turns`: inputs and results, oldest first.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -75,7 +75,7 @@ pub(super) async fn list(
     Ok(Json(page::answer(&rows, more)))
 }
 
-/// `POST /api/v1/dialogues/{id}/forks`: another dialogue that stands where this one stood before a turn.
+/// `POST /api/v1/dialogues/{id}/forks`: creates another dialogue in the state before a turn of this one.
 pub(super) async fn fork(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -117,7 +117,7 @@ pub(super) async fn fork(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// `GET /api/v1/dialogues/{id}/coverage`: which actions, branches, exits and rounds of its session it has reached.
+/// `GET /api/v1/dialogues/{id}/coverage`: actions, branches, exits and rounds that it has reached.
 pub(super) async fn coverage(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -127,7 +127,7 @@ pub(super) async fn coverage(
     covered(&app, &row).await.map(Json)
 }
 
-/// Coverage of the session of a dialogue.
+/// Returns the coverage of a dialogue's session.
 pub(super) async fn covered(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
     let (script, _) = dialogues::machine(app, row)?;
     let mut coverage = Coverage::new(&script, &row.session).ok_or_else(Problem::internal)?;
@@ -135,7 +135,7 @@ pub(super) async fn covered(app: &App, row: &DialogueRow) -> Result<Value, Probl
     Ok(json!(coverage))
 }
 
-/// `GET /api/v1/dialogues/{id}/test`: the run as a test of its script, for `tambour run --test`.
+/// `GET /api/v1/dialogues/{id}/test`: the dialogue as a test of its script, for `tambour run --test`.
 pub(super) async fn test(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -154,7 +154,7 @@ pub(super) async fn test(
     Ok((kind, test.print()).into_response())
 }
 
-/// The file that a script of that name is kept in.
+/// Returns a file name for a script of that name.
 fn file_name(name: &str) -> String {
     let is_apart = |c: char| c.is_control() || "/\\:*?\"<>|".contains(c);
     let name = name.trim().replace(is_apart, "-");

@@ -36,61 +36,62 @@ use crate::store::{
     Acquired, DialogueFilter, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written,
 };
 
-/// Bytes of what a user says in one input, and of the variables and answers that a client gives.
+/// Most bytes of a user's text, of the variables and of an answer.
 const LONGEST: usize = 64 << 10;
 
-/// What is asked of `POST /api/v1/dialogues`.
+/// Body of `POST /api/v1/dialogues`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewDialogue {
-    /// A script of the same key.
+    /// Id of a script of the same owner.
     script_id: String,
-    /// A version of it; the published one when absent.
+    /// Version of the script; the published one when absent.
     #[serde(default)]
     version: Option<u32>,
-    /// A session of the script by its name; the first when absent.
+    /// Name of a session of the script; the first one when absent.
     #[serde(default)]
     session: Option<String>,
-    /// Values that go before those that the script declares.
+    /// Values that override those declared by the script.
     #[serde(default)]
     #[schema(value_type = Object)]
     variables: Map<String, Value>,
-    /// Step or action with which it begins, as a path in the script such as `sessions[0].phases[1].steps[0]`; the first when absent.
+    /// Path of the step or action to start at, such as `sessions[0].phases[1].steps[0]`; the first one when
+    /// absent.
     #[serde(default)]
     start: Option<String>,
 }
 
-/// What is asked of `POST /api/v1/dialogues/{id}/input`.
+/// Body of `POST /api/v1/dialogues/{id}/input`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewInput {
-    /// What the user says; absent where the model is to go on by itself.
+    /// Text of the user; absent where the model is to continue by itself.
     #[serde(default)]
     text: Option<String>,
-    /// What the client has done, for the `form`, `picture` or `skill` that waits.
+    /// Answer of the client to the pending `form`, `picture` or `skill`.
     #[serde(default, deserialize_with = "object")]
     answer: Option<GivenAnswer>,
-    /// A word of the client's own: the same input again is the same answer. `Idempotency-Key` does the same.
+    /// Idempotency key: the same input with it gets the same response, as with `Idempotency-Key`.
     #[serde(default)]
     request_id: Option<String>,
-    /// Whether the answer is the stream of events.
+    /// Whether the response is the event stream.
     #[serde(default)]
     stream: bool,
     /// Whether the stream has extension events.
     #[serde(default)]
     extensions: bool,
-    /// Whether it has findings.
+    /// Whether the stream has findings.
     #[serde(default)]
     findings: bool,
 }
 
-/// The client's answer to a request.
+/// Answer of the client to a request.
 #[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenAnswer {
-    /// The request.
+    /// Id of the request.
     call_id: String,
-    /// What came of it, null too; goes into the variable of the action.
+    /// Result, possibly null, which is stored in the variable of the action.
     value: Value,
 }
 
@@ -99,7 +100,7 @@ fn too_long(field: &'static str) -> Problem {
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
-/// The dialogue of that id, if it is the caller's.
+/// Returns the dialogue with that id if it is the caller's.
 pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
     let row = app.store.dialogue(id).await?;
     row.filter(|row| row.owner == caller.owner)
@@ -145,7 +146,7 @@ pub(super) async fn create(
         version: version.version,
         session: match &position {
             Some(position) => position.session.clone(),
-            // A session in which nothing is to be done has no position.
+            // A session without anything to do has no position.
             None => parsed
                 .session(new_session.as_deref())
                 .map(|(_, found)| found.session.clone())
@@ -173,11 +174,11 @@ pub(super) async fn create(
 pub(super) struct Query {
     limit: Option<u32>,
     after: Option<String>,
-    /// Those that run this script.
+    /// Id of the script.
     script_id: Option<String>,
-    /// Those that run a session of this name.
+    /// Name of the session.
     session: Option<String>,
-    /// Those that stand there.
+    /// Status of the dialogue.
     status: Option<Status>,
 }
 
@@ -243,7 +244,7 @@ pub(super) async fn remove(
     owned(&app, &caller, &id).await?;
     let work = app.clone();
     app.undisturbed(async move {
-        // From here on nothing begins in it; what runs is cancelled, and so is what waits.
+        // No turn begins from here on; running and waiting ones are cancelled.
         work.store.close_conversation(&id);
         work.end(work.live.turns(&id)).await;
         work.store.delete_dialogue(&id).await?;
@@ -254,7 +255,8 @@ pub(super) async fn remove(
     .await
 }
 
-/// `POST /api/v1/dialogues/{id}/cancel`: the turn that runs ends, and the call of its model too. Where none runs, nothing changes.
+/// `POST /api/v1/dialogues/{id}/cancel`: cancels the running turn with its model call. Without one nothing
+/// changes.
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -262,10 +264,10 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     owned(&app, &caller, &id).await?;
     let mut turns = app.live.reached(&id);
-    // One that has its end is about to leave.
+    // Turns that have ended are about to be removed.
     turns.retain(|live| !live.has_ended());
     if turns.is_empty() {
-        // Read now: a turn may have ended a moment ago.
+        // Read after the check: a turn may have ended in between.
         let status = owned(&app, &caller, &id).await?.status;
         return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
     }
@@ -273,7 +275,7 @@ pub(super) async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(json!({"dialogue_id": id, "status": "cancelling"}))))
 }
 
-/// `GET /api/v1/dialogues/{id}/trace`: each call of a model, oldest first.
+/// `GET /api/v1/dialogues/{id}/trace`: model calls, oldest first.
 pub(super) async fn trace(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -299,7 +301,8 @@ pub(super) async fn trace(
         .map(|(place, (number, record))| {
             let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
             record["number"] = number.into();
-            // Only the last call of a turn that runs can be under way; of any other the server did not see the end.
+            // Only the last call of a running turn can be in progress; the server did not see the end of any
+            // other.
             if record["status"] == "running" && !(runs && last == Some(place)) {
                 record["status"] = "interrupted".into();
                 record["error"] = json!(dialogues::died());
@@ -327,7 +330,7 @@ pub(super) async fn input(
     owned(&app, &caller, &id).await?;
     let input = what(&new)?;
     let repeat = word(&headers, new.request_id.as_deref())?;
-    // How it is answered is not what is asked for.
+    // The form of the response is not part of the request.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let events = TurnEvents { extensions: new.extensions, findings: new.findings };
     let begun = match &repeat {
@@ -365,7 +368,7 @@ pub(super) async fn input(
     let once = repeat.map(|repeat| Once { owner, repeat, request, created, since: since(), turn });
     let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
-    // Clients may go away: a turn that has begun comes to its end.
+    // Clients may disconnect: a turn that has begun runs to its end.
     let run = app.runs.spawn(async move {
         drive(&work, (caller, begun, running), row, (input, admission), once, begins).await
     });
@@ -378,7 +381,7 @@ pub(super) async fn input(
     Ok(Json(turn).into_response())
 }
 
-/// Runs one turn to its end, and says what it came to. It goes on when who waits for it goes away.
+/// Runs one turn to its end and returns the result. It continues if the client disconnects.
 pub(super) async fn one_turn(
     app: &Arc<App>,
     caller: &Caller,
@@ -400,7 +403,7 @@ pub(super) async fn one_turn(
         ..MessageRow::default()
     };
     let (begins, _) = oneshot::channel();
-    // The values of an input are small; others may come while it waits for its model.
+    // The values of an input are small; its memory is free for others while it waits for its model.
     caller.hold.release();
     let (work, caller) = (app.clone(), caller.clone());
     let run = app.runs.spawn(async move {
@@ -409,8 +412,8 @@ pub(super) async fn one_turn(
     run.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
-/// The answer to an input that has come before, if its turn is over and may not be asked for again: as it was, or with the stream of
-/// that turn.
+/// Returns the response to an earlier input whose turn is over and not retryable: as stored, or as the stream
+/// of that turn.
 async fn answered(
     app: &Arc<App>,
     caller: &Caller,
@@ -428,12 +431,12 @@ async fn answered(
     Ok(Some(events::response(app.clone(), Reader::turn(&row, events, None, 0), opened)))
 }
 
-/// Tells whether the same input again asks the model again (S-065).
+/// Returns `true` if repeating the input asks the model again (S-065).
 fn asks_again(turn: &Turn) -> bool {
     turn.error.as_ref().is_some_and(|failure| failure.retryable)
 }
 
-/// Runs a turn to its end; whatever happens, its log ends with one `completed` or `error`.
+/// Runs a turn to its end; its log always ends with one `completed` or `error`.
 async fn drive(
     app: &Arc<App>,
     (caller, begun, running): (Caller, Option<Guard>, RunningTurn),
@@ -448,7 +451,7 @@ async fn drive(
     if let Some(begun) = &begun {
         begun.runs((row.clone(), live.clone()));
     }
-    // The client may have gone.
+    // The client may be gone.
     let _ = begins.send((row, live.read()));
     let mut outlet = Outlet::new(live.clone(), lease, &app.own().options);
     let turn = turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
@@ -460,7 +463,7 @@ async fn drive(
     let Err(problem) = came else { return came };
     outlet.refuse(&problem);
     match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
-        // It was deleted, or has its end.
+        // The turn was deleted, or has its end.
         Ok(Ok(()) | Err(Written::Stored | Written::Fenced)) => {}
         unfinished => {
             tracing::error!(
@@ -468,7 +471,7 @@ async fn drive(
                 ?unfinished,
                 "the end of a turn could not be written; it is tried again"
             );
-            // Nobody waits for it: what comes behind it goes on.
+            // Nobody waits for it: later turns may continue.
             drop((outlet, begun, running));
             Box::pin(close_in_time(app, &live.id)).await;
         }
@@ -488,20 +491,20 @@ async fn acquired(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem>
     }
 }
 
-/// The server takes no inputs any more.
+/// Problem: the server accepts no more inputs.
 fn closing() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping").retry_after(5)
 }
 
-/// What becomes of an input that may have come before.
+/// Result of registering an input that may be a repetition.
 enum Begun {
-    /// No other is under way.
+    /// No other one is in progress.
     First(Guard),
-    /// It is under way, and its stream is joined from the beginning on.
+    /// The same one is in progress, and its stream is joined from the beginning.
     Joined(Run),
 }
 
-/// Begins an input under a word. One that is under way is waited for, unless its stream can be joined.
+/// Registers an input under a key. Waits for the same one in progress, unless its stream can be joined.
 async fn begin(
     app: &App,
     caller: &Caller,
@@ -522,7 +525,7 @@ async fn begin(
     }
 }
 
-/// What an input holds.
+/// Returns the content of an input.
 fn what(new: &NewInput) -> Result<Input, Problem> {
     match (&new.text, &new.answer) {
         (Some(_), Some(_)) => {
@@ -538,7 +541,7 @@ fn what(new: &NewInput) -> Result<Input, Problem> {
     }
 }
 
-/// Counts a turn among what the caller has running, those that wait in the line of their dialogue too.
+/// Registers a turn among the caller's running ones, including turns that wait in their dialogue.
 pub(super) fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
         Metrics::count(&app.metrics.limited);
@@ -547,8 +550,8 @@ pub(super) fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result
     })
 }
 
-/// One turn of a dialogue, when those before it are over. An input that has come before is not taken again: its answer is given, or
-/// what it had begun is gone on with.
+/// Runs one turn of a dialogue after those before it. A repeated input is not taken again: its response is
+/// returned, or the turn that it began is continued.
 async fn turn(
     app: &App,
     (caller, running): (&Caller, &RunningTurn),
@@ -562,15 +565,15 @@ async fn turn(
     let before = outlet.turn();
     let place = async {
         before.await;
-        // A dialogue whose time is over is deleted between two turns.
+        // An expired dialogue is deleted between two turns.
         app.turns.queue(id).reached().await
     };
     let _turn = tokio::select! {
         biased;
         () = caller.removed.cancelled() => return Err(gone()),
-        // Deletion of the dialogue cancels turns that wait.
+        // Deleting the dialogue cancels waiting turns.
         () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
-        // A server that stops lets none that waits begin.
+        // A stopping server starts no waiting turn.
         () = app.closing.cancelled() => return Err(closing()),
         turn = place => turn,
     };
@@ -584,7 +587,8 @@ async fn turn(
         Some(Repeated { answer: Some(answer), .. }) => {
             let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
             if asks_again(&turn) {
-                // Nothing came of it, and who asks again wants the model asked again (S-065). An answer was taken then.
+                // The turn failed, and repeating the input asks the model again (S-065). An answer was taken
+                // already.
                 let again = match input {
                     Input::Answer { .. } if dialogues::machine(app, &row)?.1.waits_to_ask_again() => {
                         Input::Text(None)
@@ -593,7 +597,7 @@ async fn turn(
                 };
                 return dialogues::run(app, row, asking, (Some(again), admission), once, outlet).await;
             }
-            // What was said is said again, in one piece.
+            // The stored text is written again at once.
             let requests = turn.request.clone().map(Into::into);
             outlet.close(&turn, requests.as_slice(), &app.own().options);
             outlet.finish("completed", None).await.map_err(dialogues::unwritten)?;

@@ -1,4 +1,4 @@
-//! Event streams: a reader goes along the log of a message at its own pace.
+//! Event streams: each reader follows the log of a message at its own pace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,35 +34,35 @@ use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::streams::{Full, Opened};
 use crate::upstream::failure;
 
-/// Bytes of frames that are made at once; more only when the client has taken these.
+/// Approximate bytes of frames built at once; more only when the client has read these.
 const PIECE: usize = 16 << 10;
 
-/// Goes along the log of one message.
+/// Reader of one message's log.
 pub(super) struct Reader {
     message: String,
     encoder: Box<dyn Encoder>,
-    /// Number of the last entry that was encoded or passed over.
+    /// Number of the last entry that was encoded or skipped.
     after: u64,
-    /// Number of the last entry that the client has seen; what comes of the entries up to it is not sent.
+    /// Number of the last entry that the client has seen; frames of entries up to it are not sent.
     seen: u64,
     /// Present while the message is running.
     reading: Option<Reading>,
-    /// What comes of the log; begun when it is first wanted.
+    /// Batches of the log; opened when first needed.
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
-    /// The batch that is sent.
+    /// Batch being sent.
     batch: Option<Arc<Batch>>,
-    /// How far it was sent.
+    /// Position within the batch.
     place: Option<Place>,
-    /// Whether thinking and answer are open, as far as this reader has come.
+    /// Whether thinking and answer are open at this reader's position.
     thinking: bool,
     answering: bool,
-    /// Nothing of the log is sent any more.
+    /// Set when nothing of the log is sent any more.
     cut: bool,
-    /// Frames that were made and not sent. They are kept here, so that waiting can be broken off anywhere.
+    /// Frames not sent yet. Kept here so that waiting can be cancelled at any point.
     out: Vec<u8>,
 }
 
-/// Parts of the stream of a turn beside the contract.
+/// Optional events in the stream of a turn.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TurnEvents {
     pub(super) extensions: bool,
@@ -74,7 +74,7 @@ pub(super) struct TurnEvents {
 pub(super) struct After {
     #[serde(default)]
     after: Option<String>,
-    /// Looked at before; see `by_token`.
+    /// Checked earlier; see `by_token`.
     #[serde(default, rename = "token")]
     _token: Option<String>,
 }
@@ -88,7 +88,7 @@ pub(super) async fn follow(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    // Running or not is asked before the row is read: a message that ends in between has its log in the store.
+    // The live run is looked up before the row: a message that ends in between has its log in the store.
     let live = app.live.get(&id);
     let row = owned(&app, &caller, &id).await?;
     let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
@@ -118,10 +118,10 @@ pub(super) async fn follow_turn(
     resumed.answer(app, &turn, |reading, seen| Reader::turn(&row, asked, reading, seen)).await
 }
 
-/// Reader of the events behind a number.
+/// Request for the events after a number.
 struct Resumed {
     caller: Caller,
-    /// Present while the run is going on.
+    /// Present while the run continues.
     live: Option<Arc<Live>>,
     method: Method,
     after: u64,
@@ -136,7 +136,7 @@ impl Resumed {
     ) -> Result<Response, Problem> {
         let Resumed { caller, live, method, after } = self;
         let seen = match &live {
-            // Entries that a client has seen are committed; a number beyond those is nobody's.
+            // Entries that a client has seen are committed, so a larger number is invalid.
             Some(live) if !live.has_ended() => (after <= live.last()).then_some(after),
             _ => unsent(&app, id, after).await?,
         };
@@ -145,15 +145,16 @@ impl Resumed {
         if method == Method::HEAD {
             return Ok(stream_headers(Body::empty()));
         }
-        // Only now does the client count as one who reads.
+        // The client counts as a reader only from here on.
         let reading = live.map(|live| live.read());
         Ok(response(app, reader(reading, seen), opened))
     }
 }
 
-/// The number behind which a client that has seen the events up to `after` is sent those of a message that is over; `None` if it
-/// has seen its end. A log whose end is still to be written is followed. A client that has seen more than there is lost the rest with a part of the store: it is told by the end of
-/// the log, if that is an `error`, which it has not seen.
+/// Returns the number after which a client that has seen events up to `after` continues an ended message;
+/// `None` if it has seen the end. A log without an end is followed. If the client has seen more than exists,
+/// the rest was lost with a part of the store: it is sent the end of the log, if that is an `error`, which it
+/// has not seen.
 async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
     let (behind, state) = app.store.read(id, after, 1).await?;
     if !behind.is_empty() || state == LogState::Open {
@@ -166,14 +167,15 @@ async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreErr
     Ok(end.map(|number| number.saturating_sub(1)))
 }
 
-/// The number a client has seen last: of the header, which a browser sends when it comes back, or of the query.
+/// Returns the number of the last event that the client has seen: from the header, which a browser sends when
+/// it reconnects, or from the query.
 fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     let given = last_id.or(after).unwrap_or("");
     if given.is_empty() {
         return Ok(0);
     }
-    // Digits that are no number of ours are past the end.
+    // A number too large for an event id is past the end.
     if given.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(given.parse().unwrap_or(u64::MAX));
     }
@@ -181,7 +183,7 @@ fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
     Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
 }
 
-/// Counts a stream of the caller, or refuses it.
+/// Registers a stream of the caller, or refuses it.
 pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
     let loaded = app.loaded();
     let (most, total) = (loaded.config.max_streams, loaded.config.max_streams_total);
@@ -205,13 +207,13 @@ pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
     })
 }
 
-/// The answer that streams what a reader reads.
+/// Returns the response that streams a reader's events.
 pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Response {
     Metrics::count(&app.metrics.streams);
     opened.watch(reader.reading.as_ref().map(|reading| reading.live().clone()));
     let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
     let rare = rare(opened.removed.clone(), heartbeat);
-    // In one place, from which nothing is moved at each step.
+    // Boxed, so that the state is not moved at each step.
     let sending = Box::new(Sending { app, reader, opened, heartbeat, rare, progress: Progress::New });
     let stream = futures_util::stream::unfold(sending, |mut sending| async move {
         let frames = sending.next().await?;
@@ -220,7 +222,7 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
     stream_headers(Body::from_stream(stream))
 }
 
-/// A stream that is sent.
+/// Stream being sent.
 struct Sending {
     app: Arc<App>,
     reader: Reader,
@@ -230,7 +232,7 @@ struct Sending {
     progress: Progress,
 }
 
-/// How far a stream has come.
+/// Progress of a stream.
 #[derive(PartialEq, Eq)]
 enum Progress {
     New,
@@ -238,13 +240,13 @@ enum Progress {
     Broken,
 }
 
-/// What happens seldom beside a stream.
+/// Rare events beside a stream.
 enum Rare {
     Heartbeat,
     KeyRemoved,
 }
 
-/// Waits for the next of these.
+/// Returns a future for the next rare event.
 fn rare(removed: CancellationToken, heartbeat: Duration) -> Apart<BoxFuture<'static, Rare>> {
     let waits = async move {
         let waited = tokio::time::timeout(heartbeat, removed.cancelled()).await;
@@ -258,7 +260,7 @@ impl Sending {
     async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
         let Sending { app, reader, opened, heartbeat, rare, progress } = self;
         if *progress == Progress::New {
-            // The first bytes are there at once, so that clients and proxies see the headers.
+            // The first bytes are sent at once, so that clients and proxies see the headers.
             *progress = Progress::Greeted;
             reader.greet();
         } else if *progress == Progress::Broken || reader.encoder.is_over() || reader.cut {
@@ -267,7 +269,7 @@ impl Sending {
             tokio::select! {
                 biased;
                 seldom = &mut *rare => match seldom {
-                    // Whoever has no key any more is told that, and nothing else.
+                    // A client whose key was removed is told that and nothing else.
                     Rare::KeyRemoved => reader.cut(&failure("unauthorized", "the key was removed", false)),
                     Rare::Heartbeat => {
                         *rare = self::rare(opened.removed.clone(), *heartbeat);
@@ -275,9 +277,10 @@ impl Sending {
                     }
                 },
                 read = reader.next(app) => if let Err(error) = read {
-                    // The connection breaks, so that nobody takes this for an end; the client comes back with its cursor.
+                    // The connection is broken off, so that the client does not take this for the end; it
+                    // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.message, "a stream breaks");
-                    // What was sent before goes out first: breaking off drops what has not been flushed.
+                    // Sent data is flushed first: breaking off drops unflushed data.
                     tokio::task::yield_now().await;
                     *progress = Progress::Broken;
                     return Some(Err(error));
@@ -288,7 +291,7 @@ impl Sending {
     }
 }
 
-/// The answer around a stream: nothing between us and the client may keep it, change it or hold it back.
+/// Builds the response of a stream: nothing on the way may cache, change or buffer it.
 fn stream_headers(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
@@ -299,7 +302,7 @@ fn stream_headers(body: Body) -> Response {
 }
 
 impl Reader {
-    /// Reads for a client that has seen the entries up to number `seen`.
+    /// Creates a reader for a client that has seen the entries up to number `seen`.
     pub(super) fn new(
         message: &str,
         encoder: Box<dyn Encoder>,
@@ -322,7 +325,7 @@ impl Reader {
         }
     }
 
-    /// Reads in the protocol of our own that was asked for.
+    /// Creates a reader in the native protocol of the request.
     pub(super) fn native(
         row: &MessageRow,
         asked: &NewMessage,
@@ -335,14 +338,14 @@ impl Reader {
         Reader::new(&row.id, Box::new(native), reading, seen)
     }
 
-    /// Reads a turn of a dialogue.
+    /// Creates a reader of a dialogue turn.
     pub(super) fn turn(row: &MessageRow, asked: TurnEvents, reading: Option<Reading>, seen: u64) -> Reader {
         let envelope = Envelope::new(&row.id, &row.request_id);
         let native = Native::new(envelope, Protocol::JsonSeqV1, asked.extensions, asked.findings);
         Reader::new(&row.id, Box::new(native), reading, seen)
     }
 
-    /// Ends the stream for this client, whatever follows on the log (J-035): what is open is closed.
+    /// Ends the stream for this client, after closing open parts (J-035), whatever follows in the log.
     fn cut(&mut self, failure: &Failure) {
         self.cut = true;
         let open = [("thinking_end", self.thinking), ("final_end", self.answering)];
@@ -354,12 +357,12 @@ impl Reader {
         }
     }
 
-    /// What is sent at once.
+    /// Writes the opening frames.
     fn greet(&mut self) {
         self.encoder.open(self.reading.is_some(), &ids::now(), &mut self.out);
     }
 
-    /// Waits for entries and makes their frames, at most about `PIECE` bytes.
+    /// Waits for entries and builds their frames, about `PIECE` bytes at most.
     async fn next(&mut self, app: &App) -> Result<(), StoreError> {
         while self.out.is_empty() && !self.encoder.is_over() {
             if self.batch.is_none() {
@@ -378,17 +381,17 @@ impl Reader {
     /// Waits for the next batch.
     async fn fetch(&mut self, app: &App) -> Result<(), StoreError> {
         let batches = self.batches.get_or_insert_with(|| app.store.follow(&self.message, self.after, PIECE));
-        // The log may be over without an end: the server is stopping, and the next start writes one.
+        // A log may end without an end entry: the server is stopping, and the next start writes one.
         let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
         self.batch = Some(Arc::new(batch));
         Ok(())
     }
 
-    /// Appends the frames of the batch that this client sees, until there are enough.
+    /// Appends frames of the batch that this client sees, until there are enough.
     async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut place = self.place.unwrap_or_else(|| batch.start());
         while self.out.len() < PIECE && !self.encoder.is_over() {
-            // The place is kept when an entry is done: waiting may be broken off before.
+            // The position is stored per finished entry, since waiting may be cancelled before.
             self.place = Some(place);
             let Some(entry) = batch.entry(&mut place) else {
                 self.batch = None;

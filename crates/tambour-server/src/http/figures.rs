@@ -17,12 +17,12 @@ use crate::app::App;
 use crate::quotas::day;
 use crate::store::{FigureStep, FirstTexts, ReplyCounts, StepFigures};
 
-/// Days that are shown when nothing is said, the last one being today.
+/// Default number of days, the last one being today.
 const DAYS: i64 = 7;
 /// Most days by the hour, and by the day.
 const HOURLY_DAYS: i32 = 31;
 const DAILY_DAYS: i32 = 366;
-/// Most rules that are listed.
+/// Most rules in the list.
 const RULES: u32 = 100;
 
 /// Days of the figures, and length of their steps.
@@ -47,14 +47,14 @@ impl Sum {
         self.first_texts.merge(&row.first_texts);
     }
 
-    /// Its fields behind those that say what it is of.
+    /// Returns its fields after those in `of`, which identify it.
     fn shown(&self, of: &[(&str, Value)]) -> Value {
         let mut fields: Map<String, Value> =
             of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         if let Value::Object(counts) = json!(self.counts) {
             fields.extend(counts);
         }
-        // It is counted in millionths.
+        // Stored in millionths.
         #[expect(clippy::cast_precision_loss)]
         fields.insert("cost".to_owned(), (self.counts.cost as f64 / 1e6).into());
         for (name, part) in [("first_text_ms", 0.5), ("first_text_p95_ms", 0.95)] {
@@ -64,7 +64,7 @@ impl Sum {
     }
 }
 
-/// `GET /api/v1/figures`: those of all owners for an admin, else the caller's own.
+/// `GET /api/v1/figures`: of all owners for an admin, otherwise of the caller's owner.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -132,12 +132,12 @@ fn named(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
     }
 }
 
-/// A day as it is, an hour as an RFC 3339 time.
+/// Returns a day as it is, an hour as an RFC 3339 time.
 fn time(step: &str) -> Value {
     if step.len() > 10 { format!("{step}:00:00Z").into() } else { step.into() }
 }
 
-/// The name of an upstream; none where it is not known any more.
+/// Returns the name of an upstream, or `null` if it is no longer known.
 fn upstream(name: &str) -> Value {
     if name.is_empty() { Value::Null } else { name.into() }
 }

@@ -1,7 +1,8 @@
-//! `Idempotency-Key`: the same request of the same owner is answered once, and the answer given again for a day.
+//! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day.
 //!
-//! A message is found again by its own row ([`key`]). For any other operation that makes something, [`once`] stands
-//! before the handler; the table of operations says which, and whether its answer may be on the disk.
+//!
+//! Messages are found by their own row ([`key`]). For other operations that create something, [`once`] wraps
+//! the handler; the table of operations says which, and whether their responses may be stored on disk.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,28 +23,28 @@ use crate::app::{App, AppState};
 use crate::ids;
 use crate::store::{Claim, Kept, Sent};
 
-/// Bytes of a key.
+/// Most bytes of a key.
 pub(super) const MOST: usize = 255;
-/// Hours for which an answer is given again.
+/// Hours for which a response is returned again.
 pub(crate) const HOURS: i64 = 24;
-/// Answers of one owner that are kept in memory; the oldest go first.
+/// Most responses of one owner in memory; the oldest are dropped first.
 const IN_MEMORY: usize = 1000;
 
-/// Where the answer of an operation is kept.
+/// Storage of an operation's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// In the database: also behind a restart.
+    /// In the database, which survives a restart.
     Stored,
-    /// In memory only, since it holds a secret, as long as that is good for something.
+    /// In memory only, since it contains a secret, for the lifetime of that secret.
     Secret(Duration),
 }
 
-/// The answer has a secret that stays valid.
+/// Response with a secret that stays valid.
 pub(super) const SECRET: Keep = Keep::Secret(Duration::from_secs(HOURS.unsigned_abs() * 3600));
-/// The answer has a token of an event stream.
+/// Response with a token of an event stream.
 pub(super) const OF_STREAM: Keep = Keep::Secret(TOKEN);
 
-/// Answers that are in memory only.
+/// Responses kept in memory only.
 #[derive(Default)]
 pub(crate) struct Claims {
     memory: Mutex<HashMap<String, VecDeque<InMemory>>>,
@@ -55,13 +56,13 @@ struct InMemory {
     until: Instant,
 }
 
-/// A request that nobody else carries out, as long as this lives.
+/// Claim of a request, released on drop.
 pub(super) struct Held {
     app: AppState,
     sent: Sent,
 }
 
-/// The key of a request, if it has one.
+/// Returns the key of a request, if it has one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
     match given.to_str() {
@@ -73,7 +74,7 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Takes a request to carry it out: nobody else does meanwhile. Its answer if it was carried out before.
+/// Claims a request for processing; returns the response if it was processed before.
 pub(super) async fn claim(app: &AppState, sent: Sent) -> Result<Result<Held, Kept>, Problem> {
     match app.store.claim_answer(&sent, &since()).await? {
         Claim::Taken => {}
@@ -84,24 +85,24 @@ pub(super) async fn claim(app: &AppState, sent: Sent) -> Result<Result<Held, Kep
     Ok(app.claims.found(&held.sent).map_or(Ok(held), Err))
 }
 
-/// The same request is being carried out.
+/// Problem: the same request is in progress.
 pub(crate) fn under_way() -> Problem {
     Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
-/// Another request came with the same key before.
+/// Problem: the key was used for another request.
 pub(super) fn reused() -> Problem {
     Problem::invalid("idempotency_key_reused", "this `Idempotency-Key` was sent with another request")
 }
 
-/// The RFC 3339 time before which answers are not given again.
+/// Returns the RFC 3339 time before which responses are not returned again.
 pub(crate) fn since() -> String {
     let day = SignedDuration::from_hours(HOURS);
     Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
-/// Gives the answer that the same request got before, and keeps that of a new one. What failed has made nothing, and may be
-/// tried again.
+/// Returns the stored response of a repeated request, and stores that of a new one. A failed request has
+/// created nothing and may be repeated.
 pub(super) async fn once(
     State((app, keep)): State<(AppState, Keep)>,
     request: Request,
@@ -112,9 +113,9 @@ pub(super) async fn once(
     let route = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
     let (parts, body) = request.into_parts();
-    // It was read whole before, and is as long as it may be.
+    // The body was read and bounded earlier.
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
-    // What the query says is a part of what is asked for.
+    // The query is part of the request.
     let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
     let sent = Sent { owner: caller.owner, route, word };
     let held = match claim(&app, sent.clone()).await? {
@@ -124,7 +125,7 @@ pub(super) async fn once(
     };
     let request = Request::from_parts(parts, Body::from(body));
     let work = app.clone();
-    // Who asked may go away in between and come again.
+    // The client may disconnect in between and repeat the request.
     app.undisturbed(async move {
         let answer = next.run(request).await;
         let answer = if answer.status().is_success() {
@@ -150,7 +151,7 @@ async fn store(app: &App, keep: Keep, sent: Sent, kept: Kept) {
         Keep::Stored => match app.store.keep(&sent, &kept, &ids::now()).await {
             Ok(()) => return,
             Err(error) => {
-                // What was made is there all the same, and is not to be made twice.
+                // The resource exists, and must not be created twice.
                 tracing::warn!(%error, "the answer of a request with an `Idempotency-Key` is kept in memory only");
                 Duration::from_secs(HOURS.unsigned_abs() * 3600)
             }
@@ -170,7 +171,7 @@ fn again(kept: Kept) -> Response {
     response
 }
 
-/// The ids in an answer: texts of fields called `id` or `..._id`, also of what stands in its `data`.
+/// Returns the ids in a response: texts of fields named `id` or `..._id`, also in the elements of `data`.
 fn names(body: &Bytes) -> Vec<String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let all = answer["data"].as_array().into_iter().flatten().chain([&answer]);
@@ -200,7 +201,7 @@ impl Claims {
         of_owner.push_front(InMemory { sent, kept, until: Instant::now() + lives });
     }
 
-    /// Forgets answers that are too old, and those that name something that is deleted.
+    /// Drops expired responses, and those that name a deleted id.
     pub(crate) fn forget(&self, deleted: Option<&str>) {
         let now = Instant::now();
         let named =

@@ -1,4 +1,4 @@
-//! Bases of writes: entity tags of things that two people may change, and `If-Match`.
+//! Conditional writes: entity tags of resources that several people may change, and `If-Match`.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::AppendHeaders;
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::problem::Problem;
 
-/// The header that names what is stored now.
+/// `ETag` header of the stored version.
 pub(super) type Tag = AppendHeaders<[(HeaderName, HeaderValue); 1]>;
 
-/// The entity tag of a version: letters and digits.
+/// Builds the entity tag of a version, which consists of letters and digits.
 pub(super) fn tag(version: impl std::fmt::Display) -> Tag {
     let value = HeaderValue::from_str(&format!("\"{version}\"")).expect("letters and digits are a header");
     AppendHeaders([(header::ETAG, value)])
 }
 
-/// The version that a write is based on, without its quotes. `*` and no header are any.
+/// Returns the version in `If-Match`, without quotes; `None` for `*` or no header, which match any.
 pub(super) fn based_on(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(given) = headers.get(header::IF_MATCH) else { return Ok(None) };
     if given == "*" {
@@ -27,7 +27,7 @@ pub(super) fn based_on(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         .ok_or_else(malformed)
 }
 
-/// The number of the version that a write is based on.
+/// Returns the version in `If-Match` as a number.
 pub(super) fn number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     based_on(headers)?.map(|tag| tag.parse().map_err(|_| malformed())).transpose()
 }
@@ -37,7 +37,7 @@ fn malformed() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
 }
 
-/// The refusal of a write that is based on another version: what is stored now, and what was sent.
+/// Problem of a write based on another version, with the stored and the sent content.
 pub(super) fn changed(detail: impl Into<String>, present: Value, sent: Value) -> Problem {
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
     problem.with("present", present).with("sent", sent)

@@ -26,51 +26,51 @@ use crate::ids;
 use crate::skeins::of_import;
 use crate::store::{ImportKind, ImportRow, Room};
 
-/// The path of the operation, which takes longer bodies than others.
+/// Path of the operation, whose bodies may be longer than others.
 pub(super) const PATH: &str = "/api/v1/imports";
-/// Files of one request.
+/// Most files of one request.
 const FILES: usize = 50;
-/// Bytes of a file's name.
+/// Most bytes of a file's name.
 const NAME: usize = 255;
-/// What an owner may have.
+/// Limits of an owner's imports.
 const ROOM: Room = Room { files: 2000, bytes: 1 << 30 };
 
-/// What is asked of `POST /api/v1/imports`.
+/// Body of `POST /api/v1/imports`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewImports {
-    /// The files.
+    /// Files to import.
     files: Vec<NewFile>,
 }
 
-/// A file: its JSON, or its bytes.
+/// File, as JSON or bytes.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewFile {
-    /// Its name; messages say it, and a book without a name of its own is called after it.
+    /// Name of the file, used in messages and as the name of a lorebook without one.
     name: String,
-    /// A card, a lorebook or a preset.
+    /// Card, lorebook or preset.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     json: Option<Box<RawValue>>,
-    /// The bytes of a JSON, PNG or CHARX file, in base64.
+    /// Bytes of a JSON, PNG or CHARX file, in base64.
     #[serde(default)]
     base64: Option<String>,
 }
 
-/// A file that came.
+/// Received file.
 struct File {
     name: String,
     bytes: Vec<u8>,
 }
 
-/// A file that was read.
+/// Parsed file.
 struct Found {
     file: File,
     imported: Imported,
 }
 
-/// `POST /api/v1/imports`: files in `multipart/form-data`, or JSON.
+/// `POST /api/v1/imports`: files as `multipart/form-data` or JSON.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -94,7 +94,7 @@ pub(super) async fn create(
     }
     let ended = EndFlag::default();
     let gone = Arc::clone(&ended.0);
-    // In one turn: what files become is large, and not kept while others have theirs.
+    // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
     let (rows, told) = app.aside.run(&caller.owner, move || read(files, &gone).map(kept)).await??;
     let (work, owner) = (app.clone(), caller.owner);
     app.undisturbed(async move {
@@ -114,14 +114,14 @@ fn malformed(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
 }
 
-/// The files of a body with parts; each part is one, whatever its field is called.
+/// Returns the files of a multipart body; each part is one, whatever its field is called.
 async fn parts(bytes: Bytes, boundary: String) -> Result<Vec<File>, Problem> {
     let whole = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
     let mut parts = Multipart::new(whole, boundary);
     let broken = |error: multer::Error| malformed(format!("the multipart body cannot be read: {error}"));
     let mut files = Vec::new();
     while let Some(part) = parts.next_field().await.map_err(broken)? {
-        // One more than may be is enough to know.
+        // One file beyond the limit is enough to refuse the request.
         if files.len() > FILES {
             break;
         }
@@ -131,7 +131,7 @@ async fn parts(bytes: Bytes, boundary: String) -> Result<Vec<File>, Problem> {
     Ok(files)
 }
 
-/// The files of a JSON body.
+/// Returns the files of a JSON body.
 fn members(bytes: &Bytes) -> Result<Vec<File>, Problem> {
     let NewImports { files } = body(bytes)?;
     files.into_iter().map(member).collect()
@@ -153,7 +153,7 @@ fn member(file: NewFile) -> Result<File, Problem> {
     Ok(File { name, bytes })
 }
 
-/// Reads all files, or tells what is wrong with each that is broken.
+/// Parses all files, or reports each that is broken.
 fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
     let mut limits = ImportLimits::default();
     // The files share one budget.
@@ -161,7 +161,7 @@ fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for file in files {
         if gone.load(Ordering::Relaxed) {
-            // Nobody is told.
+            // The client is gone and sees no error.
             return Err(Problem::internal());
         }
         match import(&file.name, &file.bytes, &limits) {
@@ -188,10 +188,10 @@ fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
     Err(problem.with("field", "files").with("errors", errors))
 }
 
-/// A file for the store.
+/// File for the store.
 type Kept = (ImportKind, ImportRow, Vec<u8>);
 
-/// What is stored of the files, and what is told of them.
+/// Converts parsed files to rows for the store and their descriptions for the client.
 fn kept(found: Vec<Found>) -> (Vec<Kept>, Vec<Value>) {
     let (mut rows, mut told) = (Vec::new(), Vec::new());
     for Found { file: File { name, bytes }, imported } in found {
@@ -207,7 +207,7 @@ fn kept(found: Vec<Found>) -> (Vec<Kept>, Vec<Value>) {
             Kind::Card => ImportKind::Card,
             Kind::Lorebook => ImportKind::Lorebook,
             Kind::Preset => {
-                // Nothing but an order of blocks: what it becomes is the client's.
+                // A preset is only an order of blocks: its Skein is returned and not stored.
                 one["skein"] = of_import(&imported).to_value();
                 told.push(one);
                 continue;

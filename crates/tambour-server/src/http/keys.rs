@@ -1,4 +1,4 @@
-//! API keys over HTTP: who is let in, and how keys are made and removed.
+//! API keys over HTTP: authentication, creation, changes and removal.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::quotas::Limits;
 use crate::store::Key;
 
-/// Lets requests with a key through, and those of this machine while no key exists.
+/// Admits requests with a key, and local ones while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -35,7 +35,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .and_then(|given| given.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim())
-        // As clients of other protocols send it.
+        // Header of clients of other protocols.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
     let by_token = || by_token(&app, request.uri());
     let Some(mut caller) = app.keys.caller(secret).or_else(by_token) else {
@@ -58,7 +58,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
     next.run(request).await
 }
 
-/// Whoever has a token for the event stream that is asked for: `EventSource` sends no header.
+/// Returns the caller of a stream token in the query: `EventSource` sends no header.
 fn by_token(app: &App, uri: &Uri) -> Option<Caller> {
     let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
     let mut fields = uri.query()?.split('&');
@@ -66,17 +66,17 @@ fn by_token(app: &App, uri: &Uri) -> Option<Caller> {
     app.keys.by_token(token, message)
 }
 
-/// Headers by which a proxy tells whom it speaks for.
+/// Headers that proxies add.
 const OF_PROXIES: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
-/// Without a key, only the local user is let in: a page of another site that the user's browser shows is not the user, and
-/// neither is one whose name was made to point here, nor whoever comes through a proxy of this machine.
+/// Admits only the local user if there is no key: not a page of another site in the user's browser, nor one
+/// whose name resolves to this machine, nor a request through a local proxy.
 fn from_here(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     let (version, headers) = (request.version(), request.headers());
     let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     let proxied = OF_PROXIES.into_iter().find(|name| headers.contains_key(*name));
-    // What proxies speak that are not told to do better, and nobody else any more.
+    // HTTP/1.0 is the default of some proxies, and hardly used otherwise.
     let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
     if let Some(sign) = proxied.or(old) {
         let detail = format!(
@@ -100,15 +100,15 @@ fn from_here(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     refused("foreign_origin", detail)
 }
 
-/// The one host that a request names, if it is this machine. A target that names a host itself (`GET http://HOST/...`) is one that
-/// proxies are sent; what its `Host` says decides nothing.
+/// Returns the single host that a request names, if it is this machine. A target with a host (`GET
+/// http://HOST/...`) is a proxy request; its `Host` header is not decisive.
 fn local_host<'a>(target: &Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (host, None) = (hosts.next()?.to_str().ok()?, hosts.next()) else { return None };
     (target.authority().is_none() && target.scheme().is_none() && is_local(host)).then_some(host)
 }
 
-/// Tells whether a host, with or without a port, is exactly a name or an address of this machine.
+/// Returns `true` if a host, with or without a port, is exactly a name or address of this machine.
 fn is_local(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     let (name, port) = match host.strip_prefix('[') {
@@ -157,51 +157,51 @@ pub(super) async fn list(
     query.of(keys.iter().map(|key| (key.id.clone(), shown(key))).collect()).map(Json)
 }
 
-/// What is asked of `POST /api/v1/keys`.
+/// Body of `POST /api/v1/keys`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewKey {
-    /// A name, for people.
+    /// Display name.
     name: String,
     /// `admin` or `plain` (default).
     #[serde(default)]
     rights: Option<String>,
-    /// Whose the key is: what is made with it belongs to all keys of that owner. A new one when absent.
+    /// Owner of everything created with the key, shared by all keys of that owner; a new one when absent.
     #[serde(default)]
     owner: Option<String>,
-    /// Messages and turns of dialogues in a minute.
+    /// Most messages and turns of dialogues a minute.
     #[serde(default)]
     requests_per_minute: Option<u32>,
-    /// Tokens of prompts and replies in a day (UTC), as upstreams count them.
+    /// Most tokens of prompts and replies a day (UTC), as counted by upstreams.
     #[serde(default)]
     tokens_per_day: Option<u64>,
-    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    /// The only aliases that the key may use, through the routes of other protocols.
     #[serde(default)]
     aliases: Option<Vec<String>>,
 }
 
-/// Changes by `PATCH /api/v1/keys/{id}`: a field that is absent stays, `null` takes a limit away.
+/// Body of `PATCH /api/v1/keys/{id}`: absent fields are kept, `null` removes a limit.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyChange {
-    /// A name, for people.
+    /// Display name.
     #[serde(default)]
     name: Option<String>,
-    /// Messages and turns of dialogues in a minute.
+    /// Most messages and turns of dialogues a minute.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<u32>)]
     requests_per_minute: Option<Option<u32>>,
-    /// Tokens of prompts and replies in a day (UTC), as upstreams count them.
+    /// Most tokens of prompts and replies a day (UTC), as counted by upstreams.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<u64>)]
     tokens_per_day: Option<Option<u64>>,
-    /// The aliases that it may ask, by the routes of other protocols and no other way.
+    /// The only aliases that the key may use, through the routes of other protocols.
     #[serde(default, with = "serde_with_null")]
     #[schema(value_type = Option<Vec<String>>)]
     aliases: Option<Option<Vec<String>>>,
 }
 
-/// `PATCH /api/v1/keys/{id}`: name and limits, which hold for requests from now on. The secret stays, and is not shown.
+/// `PATCH /api/v1/keys/{id}`: changes name and limits for later requests. The secret is kept and not shown.
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
@@ -219,7 +219,7 @@ pub(super) async fn change(
         }
         let stored = work.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored.ok_or_else(|| Problem::not_found("there is no such key"))?;
-        // Limits that cannot be read limit a key to nothing, and a change of its name must not lift that.
+        // Unreadable limits block a key, and a change of its name must not lift that.
         let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
         let mut limits = limits.map_err(|_| damaged())?.unwrap_or_default();
         if let Some(name) = change.name {
@@ -244,7 +244,7 @@ pub(super) async fn change(
     Ok(Json(changed.await?))
 }
 
-/// `POST /api/v1/keys`: the secret is in the answer and nowhere else.
+/// `POST /api/v1/keys`: the response contains the secret, which is shown nowhere else.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
@@ -281,7 +281,7 @@ pub(super) async fn create(
     let answer = app.undisturbed(async move {
         let _changing = work.keys.changing.lock().await;
         still(&work, &caller)?;
-        // The first key locks the door: without the right to make others nobody could open it again.
+        // The first key locks the server: without the admin right no one could create further keys.
         if work.keys.is_empty() && !admin {
             return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
         }
@@ -302,7 +302,7 @@ pub(super) async fn create(
         answer["key"] = json!(secret);
         work.keys.add(key);
         if first {
-            // From here on nobody else is the local user.
+            // Nobody else is the local user from here on.
             work.store.hand_over(LOCAL, &owner).await?;
         }
         Ok(answer)
@@ -310,13 +310,13 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(answer.await?)))
 }
 
-/// Error for a stored key whose limits cannot be read.
+/// Problem: the stored limits of a key are unreadable.
 fn damaged() -> Problem {
     let detail = "what this key may do cannot be read; remove it and make another one";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
 }
 
-/// Refuses limits to aliases that the configuration does not have.
+/// Refuses aliases that are not configured.
 fn known_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
     let named = limits.aliases.iter().flatten();
     if let Some(alias) = named.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
@@ -337,7 +337,7 @@ fn still(app: &App, caller: &Caller) -> Result<(), Problem> {
     if app.keys.may_change(caller) { Ok(()) } else { Err(gone()) }
 }
 
-/// Refuses a caller whose key was removed, or who came before the first key, while the body came.
+/// Refuses a caller whose key was removed, or who came before the first key, while its body was received.
 pub(super) fn known(app: &App, caller: &Caller) -> Result<(), Problem> {
     if app.keys.knows(caller) { Ok(()) } else { Err(gone()) }
 }
@@ -346,7 +346,7 @@ pub(super) fn gone() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 
-/// `DELETE /api/v1/keys/{id}`: its streams and runs end; what was made with it stays its owner's.
+/// `DELETE /api/v1/keys/{id}`: its streams and runs end; everything created with it remains its owner's.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,

@@ -53,7 +53,7 @@ pub(super) async fn create(
     answer(app, row, &new, reading, opened).await
 }
 
-/// What the caller is told of a message that the same request made before, within a day; the word of another request is refused.
+/// Responds to a repeated request of the last day; another request with the same key is refused.
 async fn again(
     app: Arc<App>,
     caller: &Caller,
@@ -70,7 +70,7 @@ async fn again(
     answer(app, row, new, reading, opened).await
 }
 
-/// What the caller is told of a message: its events, its record, or its id.
+/// Responds with the events, the record or the id of a message.
 async fn answer(
     app: Arc<App>,
     row: MessageRow,
@@ -97,8 +97,8 @@ async fn answer(
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(answer)).into_response())
 }
 
-/// `POST /api/v1/messages/{id}/regenerate`: another message in its place, asked for in the same way. It and all later ones are superseded, and
-/// what they applied to the state is taken back first (F-116).
+/// `POST /api/v1/messages/{id}/regenerate`: creates another message in its place, with the same request. That
+/// one and all later ones are superseded, and their state updates are undone first (F-116).
 pub(super) async fn regenerate(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -106,7 +106,7 @@ pub(super) async fn regenerate(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let old = owned(&app, &caller, &id).await?;
-    // The request is read into values again.
+    // Parsing the stored request takes memory too.
     let weight = in_place(|| weigh(old.request.as_bytes()));
     let work = app.memory.work(&caller.owner, memory::worked(weight.bytes)).await?;
     let caller = Caller { hold: Hold::new(&weight, [work]), ..caller };
@@ -114,7 +114,7 @@ pub(super) async fn regenerate(
     new.settle(&app)?;
     new.in_place_of = Some(old.id.clone());
     let mut asked = new.asked(&app, &caller, request_id, None).await?;
-    // What runs from there on is given up.
+    // Messages running from that one on are cancelled.
     let work = app.clone();
     let (conversation, number) = (old.conversation_id.clone(), old.number);
     app.undisturbed(async move {
@@ -127,7 +127,8 @@ pub(super) async fn regenerate(
     answer(app, MessageRow::clone(&row), &new, reading, None).await
 }
 
-/// `POST /api/v1/messages/{id}/cancel`: the upstream call stops too. Cancelling what has ended changes nothing.
+/// `POST /api/v1/messages/{id}/cancel`: cancels the message with its upstream call. An ended message is
+/// unchanged.
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -135,7 +136,7 @@ pub(super) async fn cancel(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = owned(&app, &caller, &id).await?;
     let Some(live) = app.live.get(&id).filter(|_| row.status == "running") else {
-        // It has ended since, if it was running a moment ago.
+        // It may have ended in between.
         let status =
             if row.status == "running" { owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));
@@ -144,7 +145,7 @@ pub(super) async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(json!({"message_id": id, "status": "cancelling"}))))
 }
 
-/// The message of that id, if it is the caller's.
+/// Returns the message with that id if it is the caller's.
 pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let row = app.store.message(id).await?;
     row.filter(|row| row.owner == caller.owner && row.kind == RunKind::Message)

@@ -1,4 +1,4 @@
-//! The HTTP interface: one file a resource. Handlers translate and delegate.
+//! HTTP interface: one file per resource. Handlers translate requests and delegate.
 
 mod about;
 mod answers;
@@ -51,7 +51,7 @@ pub(crate) use foreign::Threads;
 use problem::Problem;
 use slow::Most;
 
-/// The routes.
+/// Builds the router of all operations.
 pub(crate) fn router(app: AppState) -> Router {
     let (mut api, mut open) = (Router::new(), Router::new());
     let (max_request, max_import) = {
@@ -71,7 +71,7 @@ pub(crate) fn router(app: AppState) -> Router {
     }
     let reading =
         middleware::from_fn_with_state((app.clone(), Most { max_request, max_import }), slow::whole);
-    // Nobody's body is read before it is known who calls.
+    // The body is read only after the caller is authenticated.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(crate::studio::serve)
         .method_not_allowed_fallback(|| async {

@@ -1,4 +1,4 @@
-//! What is asked for, and what is made of it before a message begins.
+//! Requests for new messages: fields, checks, and conversion to what a run needs.
 
 mod prompt;
 
@@ -28,56 +28,57 @@ use crate::store::MessageRow;
 use crate::tools::{self, DEFINITION, Offered};
 use crate::upstream::{Ask, Message};
 
-/// What is asked of `POST /api/v1/messages`.
+/// Body of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessage {
-    /// A conversation of the same key; a new one when absent.
+    /// Conversation of the same owner; a new one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation_id: Option<String>,
-    /// The whole prompt by role; what was said before is what it says.
+    /// Complete prompt by role; replaces earlier messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) messages: Option<Vec<Message>>,
-    /// The user's words; earlier messages of the conversation go before them.
+    /// Text of the user; earlier messages of the conversation precede it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<String>,
-    /// Goes before everything else. It is of this message alone: the next one does not repeat it.
+    /// System prompt of this message only; later messages do not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) system_prompt: Option<String>,
-    /// A prompt of blocks, an object or its YAML, in the place of `messages`; those, or `text`, are the end of its history then.
+    /// Skein, as an object or YAML, in place of `messages`; `messages` or `text` then end its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(super) skein: Option<Value>,
-    /// The variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
+    /// Variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) context: Map<String, Value>,
-    /// An imported card: a prompt by itself, or the character and the world info of `skein`.
+    /// Id of an imported card: a prompt by itself, or character and lore for `skein`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) card_id: Option<String>,
-    /// Imported books, whose world info the prompt has too.
+    /// Ids of imported lorebooks whose entries the prompt includes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lorebook_ids: Vec<String>,
-    /// What world info did in earlier turns, where the chat is not a conversation of the server's, which remembers it by itself.
+    /// State of timed lore from earlier turns, for chats that are not a conversation of the server, which
+    /// keeps it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) timed: Option<Timed>,
-    /// Tokens of the rendered prompt, at most.
+    /// Most tokens of the rendered prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_context: Option<usize>,
     /// Views of `ui_component` that the client can draw; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) views: Option<Vec<String>>,
-    /// The model; the upstream's own when absent.
+    /// Model; the upstream's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     /// Name of a configured upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) upstream: Option<String>,
-    /// How the model is expected to write; `auto` finds out.
+    /// Dialect of the reply; `auto` detects it.
     #[serde(default = "auto")]
     pub(super) dialect: String,
-    /// What the reply is held to.
+    /// Contract that the reply is checked against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) contract: Option<Contract>,
     /// `legacy` or `jsonseq_v1`; the setting `llm_app_settings.app_output_protocol` when absent.
@@ -98,88 +99,88 @@ pub(crate) struct NewMessage {
     /// Nucleus sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) top_p: Option<f64>,
-    /// Where the model stops: a text or a list of texts.
+    /// Stop sequences: a text or a list of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) stop: Option<Value>,
-    /// Fixes the model's chance, where it can.
+    /// Random seed, where the model supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<i64>,
-    /// What the upstream holds the reply to by itself.
+    /// Response format enforced by the upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) response_format: Option<Value>,
-    /// Further fields of the upstream's request, as they are.
+    /// Further fields of the upstream's request, unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) upstream_fields: Map<String, Value>,
     /// Whether the server adds the dialect's format instructions to the system prompt.
     #[serde(default)]
     pub(super) instructions: bool,
-    /// What happens while another message of the conversation runs.
+    /// Behaviour while another message of the conversation runs.
     #[serde(default)]
     pub(super) if_busy: IfBusy,
-    /// Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
-    /// model is told the results. Without the field nothing runs.
+    /// Tools that replies may call: names of registered ones, or inline tools that the client runs. Their
+    /// calls run and the model is sent the results. Without the field nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<Vec<ToolChoice>>,
-    /// Who calls tools; a tool may be limited to callers.
+    /// Caller on whose behalf tools run; a tool may be limited to callers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) caller: Option<String>,
-    /// How often a reply that cannot be used may be asked for again.
-    /// 0 when absent, 1 for `ai_say`.
+    /// Most re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_reasks: Option<u32>,
-    /// Whether the answer is the event stream itself.
+    /// Whether the response is the event stream itself.
     #[serde(default)]
     pub(super) stream: bool,
-    /// Whether the answer is the record, when the reply has ended.
+    /// Whether the response is the record, after the reply has ended.
     #[serde(default)]
     pub(super) wait: bool,
-    /// The model as a client of another protocol named it: kept so that its stream can be written again as it was.
+    /// Model as named by a client of another protocol, kept so that its stream can be written again
+    /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) named_model: Option<String>,
-    /// What a client of OpenAI Responses said of the response itself.
+    /// Fields of an OpenAI Responses request about the response itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) as_response: Option<AsResponse>,
-    /// Message in whose place it was made.
+    /// Id of the message that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) in_place_of: Option<String>,
-    /// What came by the route of another protocol.
+    /// Settings of a request by the route of another protocol.
     #[serde(skip)]
     pub(super) foreign: Option<Foreign>,
-    /// The same asked of others, one after the other, where nothing that can be used comes.
+    /// Fallbacks: the same request to other upstreams, tried in order.
     #[serde(skip)]
     pub(super) others: Vec<NewMessage>,
 }
 
-/// What a client of OpenAI Responses says of the response itself.
+/// Fields of an OpenAI Responses request about the response itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AsResponse {
-    /// Whether nobody waits for it.
+    /// Whether the client does not wait for it.
     pub(super) background: bool,
-    /// Whether it is kept when it has been read.
+    /// Whether it is kept after it was read.
     pub(super) store: bool,
-    /// Id of the response that it goes on from.
+    /// Id of the response that it continues.
     pub(super) previous: Option<String>,
 }
 
-/// What happens while another message of the conversation runs.
+/// Behaviour while another message of the conversation runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum IfBusy {
     /// The message waits for its turn.
     #[default]
     Wait,
-    /// It is refused.
+    /// The message is refused.
     Refuse,
 }
 
 impl NewMessage {
-    /// How the model is asked, without the prompt.
+    /// Returns the model request without the prompt.
     fn ask(&self) -> Ask {
         Ask {
             model: self.model.clone(),
@@ -198,10 +199,10 @@ impl NewMessage {
     }
 }
 
-/// Dialects in which replies call tools; models are offered those of other ones in the form of their service.
+/// Dialects whose replies call tools; with the others tools are offered in the form of the service.
 const CALLING: [&str; 2] = ["aiplan", "auto"];
 
-/// The dialect of dialogue rounds, whose calls have parameters of their own (S-050, S-054).
+/// Dialect of dialogue rounds, which have defaults of their own (S-050, S-054).
 const ROUND: &str = "ai_say";
 
 /// Most re-asks of one message.
@@ -211,25 +212,25 @@ fn auto() -> String {
     "auto".to_owned()
 }
 
-/// What a client of another protocol brings.
+/// Settings of a request by the route of another protocol.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Foreign {
     /// Tools that the client runs itself: the message ends with their calls.
     pub(super) tools: Vec<ToolChoice>,
-    /// Which of them is to be called, as the client wrote it.
+    /// Tool choice, as the client wrote it.
     pub(super) tool_choice: Option<Value>,
-    /// Whether the message is stopped when the client has gone.
+    /// Whether the message is cancelled when the client disconnects.
     pub(super) ends_with_client: bool,
-    /// Whether it goes on however long nobody reads it.
+    /// Whether it continues without a reader for any time.
     pub(super) stays: bool,
-    /// Whether it says itself who is asked, in the place of the model that it names.
+    /// Whether it selects the upstream itself instead of by its model.
     pub(super) elsewhere: bool,
-    /// Fields that the alias fixes, and that the object `tambour` has too.
+    /// Fields fixed by the alias that the object `tambour` overrides.
     pub(super) overrides: Vec<String>,
 }
 
-/// The options of a request: what the server brings, then the contract. A schema among them is of somebody who is not trusted: it is
-/// compiled within limits, and beside the workers.
+/// Returns the options of a request: defaults, overridden by the contract. A schema among them is untrusted:
+/// it is compiled within limits on the CPU pool.
 pub(super) async fn options(app: &App, owner: &str, contract: Option<&Contract>) -> Result<Options, Problem> {
     let schema = contract.and_then(|contract| contract.options.get("json_value.schema"));
     if let Some(length) = schema.map(|schema| schema.to_string().len()).filter(|length| *length > DEFINITION)
@@ -246,24 +247,24 @@ pub(super) async fn options(app: &App, owner: &str, contract: Option<&Contract>)
 }
 
 impl NewMessage {
-    /// Whether the server runs tools for it.
+    /// Returns `true` if the server runs tools for it.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// Whether its prompt is made of blocks.
+    /// Returns `true` if its prompt is a Skein.
     fn has_skein(&self) -> bool {
         self.skein.is_some() || self.card_id.is_some() || !self.lorebook_ids.is_empty()
     }
 
-    /// What its prompt says of the reply, where the contract does not.
+    /// Applies the reply structure of its prompt, where the contract does not set one.
     fn expected(&self, options: &mut Options) -> Result<(), Problem> {
         let contract = self.contract.as_ref();
         skeins::apply(self.skein.as_ref(), self.views.as_deref(), contract, options)
             .map_err(|error| Problem::invalid("invalid_field", error.to_string()).with("field", "views"))
     }
 
-    /// What was asked for when a stored message was made, to be asked again.
+    /// Restores the request of a stored message, to send it again.
     pub(super) fn again(row: &MessageRow) -> Result<NewMessage, Problem> {
         let read = serde_json::from_str::<NewMessage>(&row.request);
         let mut new = read.map_err(|_| {
@@ -276,7 +277,7 @@ impl NewMessage {
         Ok(new)
     }
 
-    /// Looks at the fields, and fills in those that the server decides.
+    /// Checks the fields, and fills in those that the server decides.
     pub(super) fn settle(&mut self, app: &App) -> Result<(), Problem> {
         if app.closing.is_cancelled() {
             let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
@@ -311,7 +312,7 @@ impl NewMessage {
         self.others.iter_mut().try_for_each(|other| other.settle(app))
     }
 
-    /// What is to begin, once the fields are settled.
+    /// Converts the settled request to the start of a message.
     pub(super) async fn asked(
         &self,
         app: &Arc<App>,
@@ -352,7 +353,7 @@ impl NewMessage {
         let says_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
         if self.wait && !says_hold && (self.max_reasks.is_some_and(|reasks| reasks > 0) || choices.len() > 1)
         {
-            // Nobody sees anything before the end: all of it can be asked for again.
+            // The client sees nothing before the end, so the whole reply can be re-asked.
             choices.iter_mut().for_each(|choice| choice.options.hold = Hold::All);
         }
         Ok(Asked {
@@ -376,7 +377,7 @@ impl NewMessage {
 }
 
 impl NewMessage {
-    /// Who is asked, how, and how the reply is read.
+    /// Returns the upstream, the request and the reply options of one choice.
     async fn choice(
         &self,
         app: &App,
@@ -387,7 +388,7 @@ impl NewMessage {
         let mut options = options(app, owner, self.contract.as_ref()).await?;
         self.expected(&mut options)?;
         if self.dialect == JSON && self.max_reasks.is_some_and(|reasks| reasks > 0) {
-            // Nothing is shown before the value is good: it could not be asked for again.
+            // Nothing is shown before the value is valid, since a shown one cannot be re-asked.
             options.hold = Hold::All;
         }
         options.caller.clone_from(&self.caller);
@@ -416,7 +417,7 @@ impl NewMessage {
     }
 }
 
-/// The tools that replies of the message may call.
+/// Returns the tools that replies of the message may call.
 async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Offer>, Problem> {
     let name = new.caller.as_deref();
     if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
@@ -428,7 +429,7 @@ async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Of
     Ok(Some(Offer { tools, caller: new.caller.clone() }))
 }
 
-/// The protocol of a new message, fixed here (J-033).
+/// Returns the output protocol of a new message, fixed here (J-033).
 fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     Protocol::named(name).ok_or_else(|| {

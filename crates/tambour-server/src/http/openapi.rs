@@ -1,4 +1,4 @@
-//! The description of the interface, and a page to browse it. Nothing is loaded from elsewhere.
+//! OpenAPI description of the interface, and a page to browse it. The page loads nothing from other hosts.
 
 use axum::Json;
 use axum::http::header;
@@ -78,7 +78,7 @@ pub(super) async fn document() -> Json<Value> {
     Json(description())
 }
 
-/// The description of the HTTP interface: an OpenAPI document.
+/// Returns the OpenAPI document of the HTTP interface.
 #[must_use]
 pub fn description() -> Value {
     let mut paths = Map::new();
@@ -349,19 +349,20 @@ fn described(operation: &Operation) -> Value {
     described
 }
 
-/// The header that a change of a script or template may be based on.
+/// Returns the header that names the version on which a change is based.
 fn if_match() -> Value {
     let about = "the `ETag` that the change is based on: made only while it names the last version";
     json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about})
 }
 
-/// The header that names the last version of a script or template.
+/// Returns the header that names the stored version.
 fn entity_tag() -> Value {
     let about = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
     json!({"schema": {"type": "string"}, "description": about})
 }
 
-/// Problems of one status: the codes they can have. Routes of other protocols give errors in the form of these.
+/// Returns the problems of one status with their codes. Routes of other protocols use that protocol's error
+/// form.
 fn problem(operation: &Operation, status: u16, codes: &[(&str, &str)]) -> Value {
     let lines: Vec<String> = codes.iter().map(|(code, meaning)| format!("`{code}`: {meaning}")).collect();
     let description = lines.join("\n");

@@ -1,4 +1,4 @@
-//! Pages of other origins: browsers are told which of them may call, and what.
+//! Cross-origin requests (CORS): the configured origins, with allowed methods and headers.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -8,14 +8,14 @@ use axum::response::{IntoResponse, Response};
 use crate::app::AppState;
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
-/// What requests may have; more where a browser asks for more, since an origin that is let in is trusted.
+/// Allowed request headers; more if a browser asks for them, since a configured origin is trusted.
 const HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
-/// What pages may read of an answer.
+/// Response headers that pages may read.
 const READABLE: &str = "content-disposition, etag, location, retry-after, x-request-id";
-/// Seconds that a browser need not ask again.
+/// Seconds for which a browser may cache a preflight response.
 const AGE: &str = "600";
 
-/// Answers browsers of configured origins, and nobody else's.
+/// Answers preflight requests and marks responses for configured origins only.
 pub(super) async fn answer(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let loaded = app.loaded();
@@ -44,7 +44,7 @@ pub(super) async fn answer(State(app): State<AppState>, request: Request, next: 
     if let Some(origin) = allowed {
         allow(headers, origin);
     } else if configured {
-        // A cache must not give this answer to a page that may read it.
+        // A cache must not reuse this response for an allowed origin.
         vary(headers, header::ORIGIN);
     }
     response

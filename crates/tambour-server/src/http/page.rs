@@ -1,4 +1,4 @@
-//! Listings: `limit` and `after`, answered by `data` and `has_more`.
+//! Listings: `limit` and `after`, answered with `data` and `has_more`.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::problem::Problem;
 
-/// Rows of a page when the client does not say.
+/// Default rows of a page.
 const USUAL: u32 = 50;
-/// Rows of a page at most.
+/// Most rows of a page.
 const MOST: u32 = 200;
 
 /// Query of a listing.
@@ -23,17 +23,17 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// How many rows are asked for.
+    /// Returns the number of rows to list.
     pub(super) fn limit(&self) -> Result<u32, Problem> {
         checked(self.limit)
     }
 
-    /// Id of the row that the page follows.
+    /// Returns the id after which the page begins.
     pub(super) fn after(&self) -> Option<&str> {
         self.after.as_deref()
     }
 
-    /// A page of rows that are all there, each with its id.
+    /// Returns a page of `rows`, each with its id.
     pub(super) fn of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
         let from = match self.after() {
             Some(after) => rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown(after))? + 1,
@@ -46,7 +46,7 @@ impl Query {
     }
 }
 
-/// The row that a page was to follow is not there, or not any more: where the page would begin is not known.
+/// Problem: no row has the id in `after`, so the start of the page is unknown.
 pub(super) fn unknown(after: &str) -> Problem {
     let detail = format!(
         "nothing in the list has the id `{}`; list from the beginning",
@@ -55,7 +55,7 @@ pub(super) fn unknown(after: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "unknown_cursor", detail).with("field", "after")
 }
 
-/// The query of a request. Fields that do not exist are refused by name, as those of a body are.
+/// Query of a request. Unknown fields are refused by name, like those of a body.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -73,7 +73,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// What is wrong with a query, in words that begin with the field where it is a value.
+/// Converts a query error to a problem, which names the field where the value is wrong.
 fn fault(said: &str) -> Problem {
     if let Some((_, rest)) = said.split_once("unknown field `") {
         let field = rest.split('`').next().unwrap_or_default().to_owned();
@@ -89,7 +89,7 @@ fn fault(said: &str) -> Problem {
     }
 }
 
-/// How many rows are asked for, if that is said.
+/// Checks the number of rows to list.
 pub(super) fn checked(limit: Option<u32>) -> Result<u32, Problem> {
     match limit.unwrap_or(USUAL) {
         limit @ 1..=MOST => Ok(limit),
@@ -100,7 +100,7 @@ pub(super) fn checked(limit: Option<u32>) -> Result<u32, Problem> {
     }
 }
 
-/// The body of a page.
+/// Returns the body of a page.
 pub(super) fn answer(data: &[Value], more: bool) -> Value {
     json!({"data": data, "has_more": more})
 }

@@ -1,4 +1,4 @@
-//! Dry runs: a dialogue that plays by itself, with answers that are given or that a model invents in a role.
+//! Dry runs: dialogues played automatically, with given answers or a model in the role of the user.
 
 use std::sync::Arc;
 
@@ -23,25 +23,25 @@ use crate::drive::UpstreamSpending;
 use crate::figures::{self, ReplyEnd};
 use crate::upstream::{Ask, Item, Message, failure};
 
-/// Turns when nothing is said about them, and at most.
+/// Default and highest number of turns.
 const USUAL: u32 = 30;
 const MOST: u32 = 100;
-/// Bytes of a role, and of all answers.
+/// Most bytes of a role, and of all answers together.
 const LONGEST: usize = 64 << 10;
-/// Tokens of an invented answer.
+/// Most tokens of an invented answer.
 const TOKENS: u32 = 400;
 
 /// Body of `POST /api/v1/dialogues/{id}/play`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPlay {
-    /// Words of the user, in order; to a `form`, `picture` or `skill` each is the value of the answer.
+    /// Answers of the user, in order; for a `form`, `picture` or `skill` each is the value of the answer.
     #[serde(default)]
     answers: Vec<Value>,
-    /// Person in whose place a model answers when no given answer is left.
+    /// Description of the person whom a model plays when no given answer is left.
     #[serde(default)]
     role: Option<String>,
-    /// Turns at most, 1 to 100; 30 when absent.
+    /// Most turns, 1 to 100; 30 when absent.
     #[serde(default)]
     max_turns: Option<u32>,
 }
@@ -65,7 +65,7 @@ impl Stop {
     }
 }
 
-/// `POST /api/v1/dialogues/{id}/play`. It ends with the request: a client that goes away lets the turn under way end, and none follows.
+/// `POST /api/v1/dialogues/{id}/play`. If the client disconnects, the current turn ends and none follows.
 pub(super) async fn play(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -138,7 +138,7 @@ pub(super) async fn play(
     })))
 }
 
-/// The input that an answer makes, of what is waited for.
+/// Converts an answer to the input that the dialogue expects.
 fn input(said: Value, before: &Turn) -> Input {
     match (&before.request, said) {
         (Some(request), value) => Input::Answer { call_id: request.data.call_id.clone(), value },
@@ -148,7 +148,7 @@ fn input(said: Value, before: &Turn) -> Input {
     }
 }
 
-/// The answer that a model gives in a role.
+/// Asks a model for an answer in the role of the user.
 async fn invented(
     app: &Arc<App>,
     caller: &Caller,
@@ -218,7 +218,7 @@ async fn invented(
     Ok(Ok(text.to_owned()))
 }
 
-/// Messages for the model that plays the user. To it the other one is the user.
+/// Builds the messages for the model in the user's role; the assistant of the dialogue is its user.
 fn prompt(role: &str, history: &[Line], before: &Turn, language: Language) -> Vec<Message> {
     let task = match language {
         Language::Zh => {

@@ -11,7 +11,7 @@ use tambour::texts::{close, in_words, listed};
 use crate::aside::{LONG, in_place};
 use crate::store::StoreError;
 
-/// What went wrong with a request.
+/// Error response to a request.
 #[derive(Debug)]
 pub(crate) struct Problem(Box<Document>);
 
@@ -39,17 +39,17 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
-    /// Something of ours broke.
+    /// Internal failure of the server.
     pub(crate) fn internal() -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed")
     }
 
-    /// A request that is well formed and cannot be carried out.
+    /// Well-formed request that cannot be processed.
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
-    /// A name that does not exist; those that do are listed, and `close` has similar ones.
+    /// Unknown name; known ones are listed, and `close` has similar ones.
     pub(crate) fn unknown<'a>(
         code: &'static str,
         (what, name): (&str, &str),
@@ -61,17 +61,17 @@ impl Problem {
         problem.with("close", close(name, known))
     }
 
-    /// Its stable word.
+    /// Returns the stable code.
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
 
-    /// What it says.
+    /// Returns the detail text.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail
     }
 
-    /// Tells whether the same request may succeed later.
+    /// Returns `true` if the same request may succeed later.
     pub(crate) fn passes(&self) -> bool {
         let Document { status, code, .. } = &*self.0;
         let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
@@ -114,12 +114,12 @@ impl IntoResponse for Problem {
 }
 
 impl Problem {
-    /// The request does not go with what is there at present.
+    /// Conflict with the current state.
     pub(crate) fn conflict(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::CONFLICT, code, detail)
     }
 
-    /// The caller has to wait.
+    /// Limit exceeded; the caller may retry later.
     pub(crate) fn too_many(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(1)
     }
@@ -133,7 +133,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// Reads an object in a body, which a list is not.
+/// Deserializes an optional object, refusing lists.
 pub(crate) fn object<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -144,26 +144,26 @@ where
     fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
-/// What the reader of JSON says, in words of JSON instead of its own, and without fields that are not for clients.
+/// Rewrites an error of the JSON parser in JSON terms, without internal fields.
 fn plain(said: &str) -> String {
     let hidden = [", `named_model`", ", `as_response`", ", `in_place_of`"];
     in_words(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
 }
 
-/// Reads a JSON body. Fields that do not exist are refused by name.
+/// Parses a JSON body. Unknown fields are refused by name.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
     in_place_if_long(bytes, || read(bytes))
 }
 
-/// Reads bytes; other tasks do not wait for a long text.
+/// Runs a parser; a long text is parsed without blocking other tasks.
 pub(crate) fn in_place_if_long<T>(bytes: &[u8], read: impl FnOnce() -> T) -> T {
     if bytes.len() > LONG { in_place(read) } else { read() }
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // A byte order mark in front is no text.
+    // A leading byte order mark is ignored.
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    // A list would be read as the fields in their order.
+    // Serde would accept a list as the fields in order.
     if bytes.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));
     }

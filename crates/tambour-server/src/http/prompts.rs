@@ -1,4 +1,5 @@
-//! `POST /prompts/render` and `POST /macros/migrate`: what a model would be sent, and macros of other programs as templates.
+//! `POST /prompts/render` and `POST /macros/migrate`: previews of prompts, and conversion of macros to
+//! templates.
 
 use std::sync::Arc;
 
@@ -16,43 +17,43 @@ use super::problem::{Problem, body};
 use crate::app::App;
 use crate::skeins::{How, Parts, Tokenizer, render, shown};
 
-/// What is asked of `POST /api/v1/prompts/render`.
+/// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderPrompt {
-    /// The prompt: an object, or its YAML; what the card or the book becomes when absent.
+    /// Skein, as an object or YAML; made from the card or lorebook when absent.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     skein: Option<Value>,
-    /// An imported card: its character, and its world info.
+    /// Id of an imported card: its character and lore.
     #[serde(default)]
     card_id: Option<String>,
-    /// Imported books: their world info.
+    /// Ids of imported lorebooks.
     #[serde(default)]
     lorebook_ids: Vec<String>,
-    /// The variables of the templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
+    /// Variables of the templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name.
     #[serde(default)]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
-    /// What world info did in earlier turns: `timed` of the answer to the turn before.
+    /// State of timed lore: `timed` in the response to the turn before.
     #[serde(default)]
     #[schema(value_type = Object)]
     timed: Timed,
-    /// Tokens of the prompt, at most; what it says itself when absent.
+    /// Most tokens of the prompt; the Skein's own limit when absent.
     #[serde(default)]
     max_context: Option<usize>,
-    /// What tokens are counted with.
+    /// Method of counting tokens.
     #[serde(default)]
     tokenizer: Tokenizer,
-    /// Whether a variable that is missing is an error.
+    /// Whether a missing variable is an error.
     #[serde(default)]
     strict: bool,
-    /// Whether the model is told of the protocols where no slot `protocols` asks for it.
+    /// Whether the protocol instructions are added where no slot `protocols` asks for them.
     #[serde(default)]
     instructions: bool,
 }
 
-/// `POST /api/v1/prompts/render`: the text and the messages, their tokens, and what was left out. No model is asked.
+/// `POST /api/v1/prompts/render`: text, messages, tokens and omitted parts. No model is called.
 pub(super) async fn preview(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -78,15 +79,15 @@ pub(super) async fn preview(
     Ok(Json(shown(&rendered)).into_response())
 }
 
-/// What is asked of `POST /api/v1/macros/migrate`.
+/// Body of `POST /api/v1/macros/migrate`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MigrateMacros {
-    /// A text with macros.
+    /// Text with macros.
     text: String,
 }
 
-/// `POST /api/v1/macros/migrate`: the text as a template, what was noticed, and what was translated.
+/// `POST /api/v1/macros/migrate`: the text as a template, with notes and the translated macros.
 pub(super) async fn macros(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -1,4 +1,4 @@
-//! `GET` and `DELETE /messages/{id}`: the record.
+//! `GET` and `DELETE /messages/{id}`: the record of a message.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::live::Live;
 use crate::record::{Timings, fold};
 use crate::store::{MessageRow, StoreError};
 
-/// The record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, what there is so far.
+/// Returns the record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, the
+/// record so far.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -26,7 +27,7 @@ pub(super) async fn show(
     Ok(Json(of(&app, &row).await?))
 }
 
-/// `DELETE /api/v1/messages/{id}`: gone, with its log; if it runs, it is cancelled first.
+/// `DELETE /api/v1/messages/{id}`: deletes it with its log; a running one is cancelled first.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -37,13 +38,13 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a message with its log; if it runs, it is cancelled first.
+/// Deletes a message with its log; a running one is cancelled first.
 pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
     let work = app.clone();
     app.undisturbed(async move { now_deleted(&work, id).await }).await
 }
 
-/// Deletes a message that is not kept, as soon as it has ended and nobody reads it any more.
+/// Deletes a message that is not to be stored, once it has ended and has no reader.
 pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<Live>) {
     let work = app.clone();
     app.runs.spawn(async move {
@@ -67,7 +68,7 @@ async fn now_deleted(app: &App, id: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How a message ended, and what is kept of it; its prompt names earlier messages.
+/// Returns the status and the stored record of a message; its prompt references earlier messages by id.
 pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value), StoreError> {
     Ok(match &row.outcome {
         Some(outcome) => {
@@ -78,7 +79,7 @@ pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value
             }
             (row.status.clone(), record)
         }
-        // The end may be on the log already: a client that has seen it is told the same here.
+        // The end may be in the log already: a client that has seen it gets the same here.
         None => {
             let fold = fold(&*app.store, &row.id).await?;
             let (status, record) = fold.into_record(Timings::default(), &row.request, &app.own());
@@ -87,7 +88,7 @@ pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value
     })
 }
 
-/// The record of a message.
+/// Returns the record of a message.
 pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
     let (status, mut record) = stored(app, row).await?;
     if let Some(sent) = record.get_mut("prompt") {
@@ -97,7 +98,7 @@ pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError>
     Ok(joined(row, &status, record))
 }
 
-/// The row's own fields, then those of the record.
+/// Combines the fields of the row with those of the record.
 pub(super) fn joined(row: &MessageRow, status: &str, record: Value) -> Value {
     let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let in_place_of = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));

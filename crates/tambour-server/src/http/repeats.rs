@@ -1,4 +1,5 @@
-//! Requests that are repeated under an id of their own, in the body or as `Idempotency-Key`: a turn of a dialogue is not taken twice.
+//! Repeated dialogue inputs, identified by `request_id` in the body or `Idempotency-Key`: a turn is not taken
+//! twice.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
@@ -9,15 +10,15 @@ use super::problem::Problem;
 use crate::app::App;
 use crate::store::Repeat;
 
-/// The answer to a request that came before.
+/// Response to an earlier request.
 pub(super) struct Repeated {
-    /// None of a request that was taken when the server stopped.
+    /// Absent if the server stopped after taking the request.
     pub(super) answer: Option<Value>,
-    /// The turn in which it came, if that is known.
+    /// Turn that took it, if known.
     pub(super) turn: Option<String>,
 }
 
-/// The word of a request: its `Idempotency-Key`, or the id that stands in it.
+/// Returns the idempotency key of a request: the header, or the id in the body.
 pub(super) fn word(headers: &HeaderMap, request_id: Option<&str>) -> Result<Option<String>, Problem> {
     let header = key(headers)?;
     match request_id {
@@ -29,7 +30,7 @@ pub(super) fn word(headers: &HeaderMap, request_id: Option<&str>) -> Result<Opti
     }
 }
 
-/// The answer to the same request within a day; the word of another request is refused.
+/// Returns the response to the same request within a day; another request with the same key is refused.
 pub(super) async fn repeated(
     app: &App,
     caller: &Caller,

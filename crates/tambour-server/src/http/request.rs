@@ -1,4 +1,4 @@
-//! What happens to each request on its way in and out: an id, a line in the log, errors of the framework as problems.
+//! Middleware of every request: an id, a log line, and framework errors as problems.
 
 use std::time::Instant;
 use tambour::texts::counted;
@@ -12,13 +12,13 @@ use axum::response::{IntoResponse, Response};
 use super::problem::Problem;
 use crate::ids;
 
-/// The id of a request; of the client, if it sent a sensible one.
+/// Id of a request; the client's if it sent a valid one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
 
 const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Names the request, and writes one line about it. Neither query nor headers nor bodies are in that line.
+/// Assigns the id and logs one line, without query, headers and bodies.
 pub(super) async fn identify(State(max_request): State<usize>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(NAME).and_then(|value| value.to_str().ok());
     let sensible = |id: &&str| {
@@ -38,7 +38,7 @@ pub(super) async fn identify(State(max_request): State<usize>, mut request: Requ
     response
 }
 
-/// Errors that the framework made as plain text, as problem documents.
+/// Converts plain-text errors of the framework to problem documents.
 async fn problems(response: Response, max_request: usize) -> Response {
     let status = response.status();
     let plain = response
@@ -60,7 +60,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
     Problem::new(status, code, String::from_utf8_lossy(&said).trim()).into_response()
 }
 
-/// A request that is longer than it may be.
+/// Problem of a request that is too long.
 pub(super) fn too_large(setting: &str, most: usize) -> Problem {
     let detail = format!("the request is longer than `{setting}`, {}", counted(most, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)

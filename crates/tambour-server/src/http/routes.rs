@@ -1,4 +1,4 @@
-//! The one table of operations: the router is made from it, and so is the description of the interface.
+//! Table of operations, from which both the router and the OpenAPI description are built.
 
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
@@ -11,35 +11,36 @@ use super::{
 };
 use crate::app::AppState;
 
-/// One operation of the interface.
+/// Operation of the interface.
 pub(super) struct Operation {
     /// `get`, `post`, `put`, `patch` or `delete`.
     pub(super) method: &'static str,
-    /// Its path, with `{id}` for an id and `{name}` for a name.
+    /// Path, with `{id}` for an id and `{name}` for a name.
     pub(super) path: &'static str,
-    /// What it does, in a few words.
+    /// Summary in a few words.
     pub(super) summary: &'static str,
     /// Schema of the body.
     pub(super) request: Option<&'static str>,
-    /// Status of a good answer.
+    /// Status of a successful response.
     pub(super) status: &'static str,
-    /// What a good answer holds.
+    /// Content of a successful response.
     pub(super) answer: Answer,
-    /// Where its answer is kept for who sends the request again with the same `Idempotency-Key`, when it makes something.
+    /// Storage of its response for requests repeated with the same `Idempotency-Key`, if it creates
+    /// something.
     pub(super) keep: Option<Keep>,
-    /// Who answers.
+    /// Handler.
     pub(super) serve: fn() -> MethodRouter<AppState>,
 }
 
-/// What a good answer holds.
+/// Content of a successful response.
 pub(super) enum Answer {
     /// JSON of this schema.
     Json(&'static str),
     /// Server-Sent Events.
     Events,
-    /// A page, a script or text.
+    /// Page, script or text.
     Text(&'static str),
-    /// Nothing.
+    /// No content.
     Empty,
 }
 
@@ -75,13 +76,13 @@ const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
 
 impl Operation {
-    /// Whether it is for those who have a key.
+    /// Returns `true` if the operation requires a key.
     pub(super) fn needs_key(&self) -> bool {
         ["/api/", "/v1/", "/ag-ui"].iter().any(|start| self.path.starts_with(start))
     }
 }
 
-/// All of them.
+/// All operations.
 pub(super) const OPERATIONS: &[Operation] = operations! {
     post "/api/v1/messages" "Ask a model" Some("NewMessage"), "202" Json("Accepted"), messages::create;
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;

@@ -1,4 +1,4 @@
-//! `GET /rules`: the rules that findings name, with their examples.
+//! `GET /rules`: rules of findings, with examples.
 
 use axum::Json;
 use axum::extract::Path;
@@ -7,13 +7,13 @@ use tambour_prompt::catalogue::{self, Listed};
 
 use super::problem::Problem;
 
-/// `GET /api/v1/rules`: all of them, without examples.
+/// `GET /api/v1/rules`: all rules without examples.
 pub(super) async fn list() -> Json<Value> {
     let rows: Vec<Value> = catalogue::all().map(heading).collect();
     Json(json!({ "data": rows }))
 }
 
-/// `GET /api/v1/rules/{name}`: those that a code or a row of the specification names, with examples.
+/// `GET /api/v1/rules/{name}`: rules of a code or a row of the specification, with examples.
 pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Problem> {
     let rows: Vec<Value> = catalogue::find(&name).map(explained).collect();
     if rows.is_empty() {

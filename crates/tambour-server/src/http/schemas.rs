@@ -1,4 +1,4 @@
-//! Shapes of answers and of events, for the description of the interface.
+//! JSON Schemas of responses and events, for the OpenAPI description.
 
 mod events;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use self::events::{events, metadata};
 use crate::app::{SETTINGS, VERSION};
 
-/// A shape of an object: its fields, of which those that end with `?` may be absent.
+/// Returns the schema of an object; fields whose names end with `?` are optional.
 fn object(fields: &[(&str, Value)]) -> Value {
     let required: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
@@ -24,7 +24,7 @@ fn named(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Schemas of answers, by name.
+/// Returns the schemas of responses by name.
 pub(super) fn answers() -> Vec<(&'static str, Value)> {
     let (text, number, flag) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
@@ -260,7 +260,7 @@ fn schema_of_state() -> Value {
     json!({"type": ["object", "boolean", "null"], "description": "JSON Schema of the state"})
 }
 
-/// What was applied to a state at once.
+/// Update of a state.
 fn update(text: &Value, number: &Value, flag: &Value) -> Value {
     object(&[
         ("position", number.clone()),
@@ -278,7 +278,7 @@ fn notice(text: &Value) -> Value {
     object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
-/// The place of a text that was looked for.
+/// Match of a text search.
 fn found(text: &Value) -> Value {
     object(&[
         ("in", json!({"type": "string", "enum": ["id", "title", "request", "answer"]})),
@@ -345,12 +345,12 @@ fn mcp_server(text: &Value) -> Value {
     ])
 }
 
-/// A listing.
+/// Page of a listing.
 fn page(of: &str) -> Value {
     object(&[("data", list(&named(of))), ("has_more", json!({"type": "boolean"}))])
 }
 
-/// What came of files.
+/// Result of an import.
 fn imports(text: &Value, number: &Value) -> Value {
     let one = object(&[
         ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
@@ -366,7 +366,7 @@ fn imports(text: &Value, number: &Value) -> Value {
     object(&[("data", list(&one))])
 }
 
-/// A card or a lorebook; what is in it when it is asked for alone.
+/// Card or lorebook; its content only when requested alone.
 fn imported(id: &str, text: &Value, number: &Value) -> Value {
     let any = json!({"type": "object"});
     object(&[
@@ -434,7 +434,7 @@ fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// A text with versions.
+/// Text with versions.
 fn document(id: &str, content: &str, text: &Value, number: &Value) -> Value {
     let content = format!("{content}?");
     object(&[
@@ -462,7 +462,7 @@ fn stored(id: &str, text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// What is wrong at one place of a script.
+/// Fault at one place of a script.
 fn fault(text: &Value, number: &Value) -> Value {
     object(&[
         ("path", text.clone()),
@@ -581,7 +581,7 @@ fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// What can be changed, with dotted names or as nested objects.
+/// Settings that can be changed, with dotted names or as nested objects.
 fn settings() -> Value {
     let mut properties = serde_json::Map::new();
     properties.insert(VERSION.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
@@ -597,7 +597,7 @@ fn settings() -> Value {
     json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
-/// Settings as they are shown, with what the configuration gives beside them.
+/// Settings as shown, with related values of the configuration.
 fn shown_settings(text: &Value, number: &Value) -> Value {
     let one_of = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
@@ -616,7 +616,7 @@ fn shown_settings(text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// Outcome of a call of a tool.
+/// Result of a tool call.
 fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
     object(&[
         ("call_id", text.clone()),
@@ -671,7 +671,7 @@ fn figures(text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// What was asked with one key on one day.
+/// Usage of one key on one day.
 fn usage_of_key(text: &Value, number: &Value) -> Value {
     let texts = ["id", "day", "key_id", "name", "owner"].map(|name| (name, text.clone()));
     let numbers =

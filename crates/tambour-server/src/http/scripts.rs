@@ -1,4 +1,4 @@
-//! Dialogue scripts: text kept as written, in versions.
+//! Dialogue scripts: versions of their text, stored as written.
 
 use std::sync::Arc;
 
@@ -23,29 +23,30 @@ use crate::dialogues::Prompts;
 use crate::ids;
 use crate::store::DocumentKind::Script;
 
-/// What is asked of `POST /api/v1/scripts`, and of `PUT` of one.
+/// Body of `POST /api/v1/scripts` and `PUT /api/v1/scripts/{id}`.
 #[derive(Clone, Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewScript {
-    /// A name for people; with `PUT` the present one if absent.
+    /// Display name; `PUT` keeps the current one if absent.
     #[serde(default)]
     name: Option<String>,
-    /// The script.
+    /// Text of the script.
     yaml: String,
 }
 
-/// What is asked of `POST /api/v1/scripts/validate`.
+/// Body of `POST /api/v1/scripts/validate`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptText {
-    /// The script.
+    /// Text of the script.
     yaml: String,
 }
 
-/// Bytes of a script that is checked sooner than handed over: a check takes many times as long as reading as much of anything else.
+/// Most bytes of a script checked on the worker instead of the CPU pool: a check takes much longer than
+/// parsing other requests.
 const SHORT: usize = 4 << 10;
 
-/// What is wrong with a script: what it cannot run with, and the rest.
+/// Faults of a script: those that prevent it from running, and the rest.
 struct Judged {
     errors: Vec<Value>,
     warnings: Vec<Value>,
@@ -58,7 +59,7 @@ async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
     let text = yaml.to_owned();
     let check = move || check_all(load_in(&text, &limits, language), &prompts, language);
     let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
-    // A template can still be put there before the script runs.
+    // A missing template can still be added before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
     let told = |faults: Vec<Fault>| faults.iter().map(fault).collect();
@@ -77,7 +78,7 @@ fn fault(fault: &Fault) -> Value {
     })
 }
 
-/// The warnings of a script that can run.
+/// Returns the warnings of a script that can run.
 async fn valid(app: &App, owner: &str, yaml: &str) -> Result<Vec<Value>, Problem> {
     let Judged { errors, warnings } = judge(app, owner, yaml).await?;
     if errors.is_empty() {
@@ -111,7 +112,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, tag(version), Json(made)))
 }
 
-/// `PUT /api/v1/scripts/{id}`: the next version.
+/// `PUT /api/v1/scripts/{id}`: stores the next version.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -141,7 +142,7 @@ pub(super) async fn list(
     query.of(rows.collect()).map(Json)
 }
 
-/// `GET /api/v1/scripts/{id}`: the published version, or the one asked for.
+/// `GET /api/v1/scripts/{id}`: the published version, or the requested one.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -157,7 +158,7 @@ pub(super) async fn show(
     Ok((tag(document.latest), Json(shown)))
 }
 
-/// `DELETE /api/v1/scripts/{id}`. Dialogues that run it keep what they began with.
+/// `DELETE /api/v1/scripts/{id}`. Running dialogues keep the version they began with.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

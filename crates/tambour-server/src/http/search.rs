@@ -1,4 +1,4 @@
-//! Conversations that have a text, in their id, their title or in what was said. One request looks through a bounded part of them.
+//! Text search in conversations: id, title and messages. One request scans a bounded part of them.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use crate::aside::in_place;
 use crate::store::{ConversationRow, MessageRow};
 use crate::upstream::Message;
 
-/// Characters of a text that is looked for.
+/// Most characters of the text.
 const LONGEST: usize = 200;
-/// Conversations that one request looks through.
+/// Most conversations scanned by one request.
 const CONVERSATIONS: usize = 1000;
-/// Bytes of messages that it reads, about.
+/// Approximate bytes of messages read by one request.
 const BYTES: usize = 32 << 20;
-/// Time after which it looks no further.
+/// Time after which the scan stops.
 const TIME: Duration = Duration::from_secs(2);
-/// Rows that are read at a time, and bytes of them.
+/// Rows read at a time, and bytes of them.
 const ROWS: u32 = 50;
 const PAGE: usize = 2 << 20;
-/// Fewest characters of an id that are looked for in ids.
+/// Fewest characters to search for in ids.
 const ID_PART: usize = 8;
-/// Characters that are shown around the text.
+/// Characters shown on either side of a match.
 const AROUND: usize = 60;
 
-/// Texts of a message that are searched: the request and the answer.
+/// Searched texts of a message: the request and the answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -38,7 +38,8 @@ struct Said {
     answer: Option<String>,
 }
 
-/// Looks through conversations of an owner, newest first. `next` is the `after` of the following request, as long as there are more.
+/// Scans the conversations of an owner, newest first. `next` is the `after` of the following request, if more
+/// remain.
 pub(super) async fn search(
     app: &App,
     owner: &str,
@@ -57,7 +58,7 @@ pub(super) async fn search(
         let page = app.store.conversations(owner, after.as_deref(), ROWS).await?;
         for row in page.rows {
             let over = looked >= CONVERSATIONS || read >= BYTES || began.elapsed() >= TIME;
-            // One is looked through in any case, so that the next request begins further on.
+            // At least one conversation is scanned, so that the next request begins later.
             if data.len() >= limit as usize || over && looked > 0 {
                 return Ok(answer(&data, true, after.as_deref()));
             }
@@ -81,7 +82,7 @@ fn answer(data: &[Value], more: bool, next: Option<&str>) -> Value {
     answer
 }
 
-/// The place of a text in a conversation: its id, its title, or the first of its messages that has it and is not superseded.
+/// Finds a text in a conversation: its id, its title, or its first current message that contains it.
 async fn find(
     app: &App,
     row: &ConversationRow,
@@ -113,12 +114,12 @@ fn size(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
-/// Tells whether a text is so long a part of an id that it is hardly meant as words.
+/// Returns `true` if a text is a long part of an id, hardly meant as words.
 fn is_part_of_id(id: &str, sought: &str) -> bool {
     sought.len() >= ID_PART && id.contains(sought)
 }
 
-/// The place of a text in a message.
+/// Finds a text in a message.
 fn said(row: &MessageRow, sought: &str) -> Option<Value> {
     if is_part_of_id(&row.id, sought) {
         return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
@@ -137,11 +138,11 @@ fn said(row: &MessageRow, sought: &str) -> Option<Value> {
     })
 }
 
-/// The text around what is looked for, whatever its letter case.
+/// Returns the text around the first match, ignoring case.
 fn excerpt(text: &str, sought: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let at = lower.find(sought)?;
-    // Small letters may be longer or shorter than large ones: characters are counted, not bytes.
+    // Lower-case letters may have another length, so characters are counted, not bytes.
     let before = lower[..at].chars().count();
     let (from, length) = (before.saturating_sub(AROUND), sought.chars().count() + 2 * AROUND);
     let shown: String = text.chars().skip(from).take(length).collect();

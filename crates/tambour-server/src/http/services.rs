@@ -1,4 +1,5 @@
-//! Services that the server calls: upstreams, with a test of each, and MCP servers. For keys with the `admin` right.
+//! Services that the server calls: upstreams with a test of each, and MCP servers. Requires the `admin`
+//! right.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,12 +18,12 @@ use crate::app::App;
 use crate::config::{AliasConfig, UpstreamConfig, without_secrets};
 use crate::upstream::{Ask, Item, Message, Upstream};
 
-/// Longest time that a test of an upstream takes.
+/// Longest time of an upstream test.
 const TIME: Duration = Duration::from_secs(20);
-/// Tokens that a test asks for.
+/// Most tokens of an upstream test.
 const TOKENS: u32 = 16;
 
-/// `GET /api/v1/upstreams`: upstreams and aliases as they are configured. Secrets are masked.
+/// `GET /api/v1/upstreams`: configured upstreams and aliases. Secrets are masked.
 pub(super) async fn upstreams(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -57,7 +58,7 @@ pub(super) async fn upstreams(
     ))
 }
 
-/// An alias; of its prompt only whether there is one.
+/// Returns an alias as JSON; of its prompt only whether there is one.
 fn alias(name: &str, given: &AliasConfig, default: Option<&str>) -> Value {
     let mut shown = Map::new();
     shown.insert("name".to_owned(), name.into());
@@ -71,8 +72,8 @@ fn alias(name: &str, given: &AliasConfig, default: Option<&str>) -> Value {
     shown.into()
 }
 
-/// `POST /api/v1/upstreams/{name}/test`: asks an upstream of the configuration for a few tokens, until the first thing comes. Nothing of
-/// the reply is kept or shown.
+/// `POST /api/v1/upstreams/{name}/test`: requests a few tokens from an upstream and waits for the first item.
+/// Nothing of the reply is stored or shown.
 pub(super) async fn test(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -116,7 +117,7 @@ pub(super) async fn test(
     Ok(Json(answer))
 }
 
-/// Waits for the first thing of a reply.
+/// Waits for the first item of a reply.
 async fn first(upstream: &Upstream, ask: &Ask) -> Result<(), Failure> {
     let mut reply = upstream.open(ask).await?;
     let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! `GET` and `PUT /settings`. Reading needs any key, writing one with the `admin` right.
+//! `GET` and `PUT /settings`. Reading requires any key, writing one with the `admin` right.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> (Tag, Json<Value>) {
     tagged(shown(&app))
 }
 
-/// Settings with the version that a change of them can be based on.
+/// Returns settings with the version on which a change can be based.
 fn tagged(shown: Value) -> (Tag, Json<Value>) {
     (tag(&shown[VERSION]), Json(shown))
 }
@@ -44,12 +44,12 @@ fn shown(app: &App) -> Value {
         "upstreams": names,
         "default_upstream": config.default_upstream(),
         "limits": config.limits,
-        // Where webhooks may go is the operator's affair.
+        // Webhook hosts are visible to the operator only.
         "tools": {"max_iterations": config.tools.max_iterations},
     })
 }
 
-/// `PUT /api/v1/settings`: changes what is given, as it is shown or with dotted names; nothing when one part is refused.
+/// `PUT /api/v1/settings`: changes the given values, nested or with dotted names; all or none.
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -82,7 +82,7 @@ pub(super) async fn change(
     }
     let work = app.clone();
     app.undisturbed(async move {
-        // One change at a time: memory and database get them in the same order.
+        // Serialized, so that memory and database get changes in the same order.
         let _changing = work.settings_change.lock().await;
         let now = work.settings().version();
         if based_on.is_some_and(|version| version != now) {
@@ -97,7 +97,7 @@ pub(super) async fn change(
         }
         changes.push((VERSION.to_owned(), json!(now + 1)));
         if let Err(error) = work.store.set(&changes).await {
-            // Whether it was stored is not known: what the database has counts.
+            // Whether it was stored is unknown, so the stored values are loaded.
             if let Ok(stored) = Settings::load(&*work.store).await {
                 work.replace_settings(stored);
             }
@@ -112,7 +112,7 @@ pub(super) async fn change(
     Ok(tagged(shown(&app)))
 }
 
-/// Objects to dotted names.
+/// Flattens objects to dotted names.
 fn flatten(name: String, value: Value, out: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(inner) => {

@@ -1,4 +1,4 @@
-//! Bodies of requests, read whole before anybody works with them: a client that takes its time holds nothing but its connection.
+//! Request bodies are read completely before any handler runs: a slow client occupies only its connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::aside::{LONG, in_place};
 use crate::connection::Connection;
 use crate::memory::{self, Hold, Taken};
 
-/// How long bodies may be.
+/// Size limits of bodies.
 #[derive(Clone, Copy)]
 pub(super) struct Most {
     pub(super) max_request: usize,
@@ -31,13 +31,13 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// The setting for a path, and its value.
+    /// Returns the name and value of the limit for a path.
     fn of(self, path: &str) -> (&'static str, usize) {
         if path == PATH { ("max_import", self.max_import) } else { ("max_request", self.max_request) }
     }
 }
 
-/// How long a body may take, and how long it may be.
+/// Time and size limits of a body.
 #[derive(Clone, Copy)]
 struct Patience {
     idle_ms: u64,
@@ -45,7 +45,7 @@ struct Patience {
     most: (&'static str, usize),
 }
 
-/// Gives handlers the body when all of it is there.
+/// Passes the complete body on to the handlers.
 pub(super) async fn whole(
     State((app, most)): State<(Arc<App>, Most)>,
     request: Request,
@@ -64,7 +64,7 @@ pub(super) async fn whole(
     };
     let patience = Patience { idle_ms, whole_ms, most: most.of(parts.uri.path()) };
     let came = match read((&app, &caller.owner), body, patience).await {
-        // A body may take longer than the key it came with is valid.
+        // The body may have taken longer than its key was valid.
         Ok(came) => known(&app, &caller).map(|()| came),
         Err(problem) => Err(problem),
     };
@@ -75,7 +75,7 @@ pub(super) async fn whole(
                 Ok(hold) => caller.hold = hold,
                 Err(problem) => return problem.into_response(),
             }
-            // Held until all is answered, whatever becomes of the caller.
+            // Held until the response is complete, whatever happens to the caller.
             let _hold = caller.hold.clone();
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, Body::from(bytes))).await
@@ -87,7 +87,7 @@ pub(super) async fn whole(
             {
                 connection.give_up();
             }
-            // What is left of the body is not waited for.
+            // The rest of the body is not awaited.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
@@ -102,7 +102,7 @@ async fn weighed(
     body: Option<Taken>,
 ) -> Result<Hold, Problem> {
     let weight = if path == PATH {
-        // Its files stay text; what is in them is weighed where they are read.
+        // Imported files stay text; their content is weighed when it is parsed.
         Weight { bytes: bytes.len(), text: bytes.len(), ..Weight::default() }
     } else if bytes.len() > LONG {
         in_place(|| weigh(bytes))
@@ -110,7 +110,7 @@ async fn weighed(
         weigh(bytes)
     };
     let most = memory::most(bytes.len(), max_request);
-    // Operations are read one by one, and weighed there.
+    // Operations are parsed and weighed one by one.
     if weight.bytes > most && !path.ends_with(OPERATIONS) {
         return Err(too_heavy(&weight, bytes, most));
     }
@@ -118,7 +118,7 @@ async fn weighed(
     Ok(Hold::new(&weight, body.into_iter().chain([work])))
 }
 
-/// A body whose values would take too much memory.
+/// Problem of a body whose values would take too much memory.
 fn too_heavy(weight: &Weight, bytes: &[u8], most: usize) -> Problem {
     let before = &bytes[..weight.largest.min(bytes.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -132,7 +132,7 @@ fn too_heavy(weight: &Weight, bytes: &[u8], most: usize) -> Problem {
     problem.with("line", line).with("column", column)
 }
 
-/// The body, and the room that was taken for it, if it is long.
+/// Reads a body; returns the memory reserved for it too, if it is long.
 async fn read(
     (app, owner): (&App, &str),
     mut body: Body,
@@ -150,7 +150,7 @@ async fn read(
     }
     let whole = Instant::now() + Duration::from_millis(whole_ms);
     let mut idle = Instant::now() + Duration::from_millis(idle_ms);
-    // As long as it is said to be, once there is room for it.
+    // Allocated in full only after the memory is reserved.
     let mut all = BytesMut::with_capacity(if taken.is_some() { said } else { 0 });
     loop {
         let frame = match timeout_at(idle.min(whole), body.frame()).await {
@@ -173,7 +173,7 @@ async fn read(
             return Err(too_large(setting, most));
         }
         if taken.is_none() && all.len() + data.len() > LONG {
-            // A body of unknown length may be as long as any.
+            // A body of unknown length may reach the limit.
             taken = Some(app.memory.body(owner, most).await?);
         }
         idle = Instant::now() + Duration::from_millis(idle_ms);

@@ -1,4 +1,4 @@
-//! The state of a conversation: what it is, what was applied to it, changes by clients, its schema, and the way back.
+//! State of a conversation: reading, history, changes by clients, schema and rollback.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,55 +27,56 @@ use crate::aside::in_place;
 use crate::states::{self, Changed, turn};
 use crate::store::{Back, StateChange, StateUpdates, UpdateRow, is_own_update};
 
-/// Ways in which a state does not fit its schema that are told.
+/// Most mismatches with the schema that are reported.
 const MISMATCHES: usize = 16;
-/// Bytes of the words that go with operations.
+/// Most bytes of the analysis of operations.
 const ANALYSIS: usize = 16 << 10;
-/// Notices are texts of the library.
+/// Code of the notice, whose text is the library's.
 const REFUSED: &str = "state_update_partial_failure";
 
-/// What is asked of `PUT /api/v1/conversations/{id}/state/schema`.
+/// Body of `PUT /api/v1/conversations/{id}/state/schema`.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewStateSchema {
-    /// JSON Schema that the state must satisfy after each operation; `null` takes it away.
+    /// JSON Schema that the state must satisfy after each operation; `null` removes it.
     #[schema(value_type = Option<Object>, required = true)]
     schema: Value,
 }
 
-/// What is asked of `POST /api/v1/conversations/{id}/state/operations`.
+/// Body of `POST /api/v1/conversations/{id}/state/operations`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOperations {
-    /// Operations in order, each `[OP, path, value]`; at most 10000 are carried out.
+    /// Operations in order, each `[OP, path, value]`; at most 10000 are applied.
     #[schema(value_type = Vec<Vec<Value>>)]
     operations: BoundedOperations,
-    /// Why, for the history; at most 16 KiB.
+    /// Reason, for the history; at most 16 KiB.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     analysis: String,
-    /// All of them or none.
+    /// Whether to apply all operations or none.
     #[serde(default)]
     atomic: bool,
-    /// Which results are in the answer.
+    /// Results included in the response.
     #[serde(default)]
     results: ShownResults,
 }
 
-/// Which results of operations an answer has.
+/// Selection of the results in a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ShownResults {
     /// The first 50 and the last 50.
     #[default]
     Ends,
-    /// All.
+    /// All results.
     All,
 }
 
-/// Results at either end of a list that are shown of a long one.
+/// Results shown at either end of a long list.
 const ENDS: usize = 50;
 
-/// Operations of a request: those that may be carried out, and one more, which is refused; the rest is counted and not kept.
+/// Operations of a request: those that may be applied and one more, which is refused; the rest is only
+/// counted.
 #[derive(Debug)]
 struct BoundedOperations {
     kept: Vec<Operation>,
@@ -88,12 +89,12 @@ impl<'de> Deserialize<'de> for BoundedOperations {
     }
 }
 
-/// End of the path of operations, whose list is read one by one.
+/// Suffix of the path of operations, whose list is parsed one by one.
 pub(super) const OPERATIONS: &str = "/state/operations";
-/// Bytes of memory that the operations of a request may take.
+/// Most bytes of memory for the operations of a request.
 const HEAVIEST: usize = 16 << 20;
 
-/// Reads one operation. A number that no double holds refuses its operation alone.
+/// Parses one operation. A number beyond the range of a double refuses only its operation.
 fn operation(text: &str) -> serde_json::Result<Operation> {
     let value = serde_json::from_str::<Value>(text).or_else(|error| match state::bounded(text) {
         Cow::Owned(text) => serde_json::from_str(&text).map_err(|_| error),
@@ -118,7 +119,7 @@ impl<'de> Visitor<'de> for OperationsVisitor {
         while kept.len() < most
             && let Some(text) = list.next_element::<&RawValue>()?
         {
-            // One at a time, and weighed before: values take many times the bytes of their text.
+            // Parsed one at a time and weighed first: values take many times the bytes of their text.
             weight += weigh(text.get().as_bytes()).bytes;
             if weight > HEAVIEST {
                 let told = format!(
@@ -137,11 +138,12 @@ impl<'de> Visitor<'de> for OperationsVisitor {
     }
 }
 
-/// What is asked of `POST /api/v1/conversations/{id}/state/rollback`.
+/// Body of `POST /api/v1/conversations/{id}/state/rollback`.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rollback {
-    /// The message after which the state is as it will be, or the update that came by the route; `null` for the beginning.
+    /// Id of a message or of an update by the route; the state becomes the one after it. `null` for the
+    /// initial state.
     #[schema(value_type = Option<String>, required = true)]
     to: Value,
 }
@@ -324,7 +326,7 @@ pub(super) async fn operations(
     });
     let mut answer =
         json!({"update_id": update, "results": results, "counts": counts, "notices": notices, "state": null});
-    // Moved and not copied: it may be large.
+    // Moved instead of copied, since it may be large.
     answer["state"] = state;
     Ok((tag(version), Json(answer)))
 }
@@ -360,7 +362,7 @@ pub(super) async fn rollback(
     .await
 }
 
-/// A point in the history, as a client names it.
+/// Point in the history, as named by a client.
 enum Point {
     Start,
     Update(String),
@@ -377,7 +379,7 @@ impl Point {
     }
 }
 
-/// The point of that id: a message of the conversation, or an update that came by the route.
+/// Returns the point with that id: a message of the conversation, or an update by the route.
 async fn point(app: &App, conversation: &str, field: &'static str, id: &str) -> Result<Point, Problem> {
     if is_own_update(id) {
         return Ok(Point::Update(id.to_owned()));
@@ -393,7 +395,7 @@ fn unknown(field: &'static str) -> Problem {
     Problem::not_found(detail).with("field", field)
 }
 
-/// The state at a point, and how many updates were taken back.
+/// Converts a rollback result to the state and the number of updates undone.
 fn told(change: StateChange, field: &'static str) -> Result<(Value, usize), Problem> {
     match change {
         StateChange::Done(state, count) => Ok((state, count)),

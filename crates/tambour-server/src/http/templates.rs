@@ -1,4 +1,4 @@
-//! Prompt templates: the owner's own ones, in versions, over the files and the shipped ones.
+//! Prompt templates: the owner's versions, which override files and built-in ones.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::app::App;
 use crate::dialogues::Prompts;
 use crate::store::DocumentKind::Template as Kind;
 
-/// What is asked of `PUT /api/v1/templates/{id}`.
+/// Body of `PUT /api/v1/templates/{id}`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTemplate {
-    /// The template.
+    /// Text of the template.
     text: String,
 }
 
@@ -39,7 +39,7 @@ fn described(template: &Template) -> Value {
     })
 }
 
-/// `GET /api/v1/templates`: all that can be used, by id.
+/// `GET /api/v1/templates`: all usable templates by id.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -64,7 +64,7 @@ pub(super) async fn list(
     query.of(rows).map(Json)
 }
 
-/// Where a template comes from that is not stored.
+/// Returns the source of a template that is not stored.
 fn source(prompts: &Prompts, id: &str) -> &'static str {
     let file = prompts.files.get(id).map(|template| template.hash()).ok();
     match builtin(id) {
@@ -104,7 +104,7 @@ pub(super) async fn show(
     Ok((tag, Json(found)))
 }
 
-/// `PUT /api/v1/templates/{id}`: the next version. No file is written.
+/// `PUT /api/v1/templates/{id}`: stores the next version. Files are not written.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -115,7 +115,7 @@ pub(super) async fn put(
 ) -> Result<(Tag, Json<Value>), Problem> {
     let new: NewTemplate = body(&bytes)?;
     let fitting = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    // One of dots alone is a folder to whoever takes it for a path.
+    // Dots alone could be taken for a folder in a path.
     let is_path = id.chars().all(|c| c == '.');
     if !(1..=200).contains(&id.chars().count()) || !id.chars().all(fitting) || is_path {
         let detail = "the id of a template is 1 to 200 letters, digits, `_`, `-` and `.`, and not dots alone";
@@ -134,7 +134,8 @@ pub(super) async fn put(
     Ok((tag(version), Json(answer)))
 }
 
-/// `DELETE /api/v1/templates/{id}`: all versions of a stored one. A file, or a shipped one, of the same id is used from then on.
+/// `DELETE /api/v1/templates/{id}`: deletes all versions of a stored template. A file or built-in one with
+/// the same id applies afterwards.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -22,24 +22,24 @@ use crate::metrics::Metrics;
 use crate::telemetry::Span;
 use crate::tools::{Executor, Request};
 
-/// A call of a tool.
+/// Body of `POST /api/v1/tools/{name}/calls`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewToolCall {
-    /// Its arguments.
+    /// Arguments of the call.
     #[serde(default)]
     #[schema(value_type = Object)]
     args: Value,
-    /// Name of the caller, where the tool is for some callers only.
+    /// Name of the caller, if the tool is limited to callers.
     #[serde(default)]
     caller: Option<String>,
-    /// Set when a person has agreed to this call, where the tool asks for that.
+    /// Whether a person has confirmed this call, if the tool requires that.
     #[serde(default)]
     confirmed: bool,
 }
 
-/// `POST /api/v1/tools/{name}/calls`: checks the arguments, runs the tool once, and gives its result. Who goes away meanwhile does not
-/// break it off.
+/// `POST /api/v1/tools/{name}/calls`: checks the arguments, runs the tool once, and returns its result. The
+/// call continues if the client disconnects.
 pub(super) async fn call(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -62,7 +62,7 @@ pub(super) async fn call(
         let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
-    // A webhook may take minutes: calls count among what the caller has running.
+    // A webhook may take minutes, so a call counts against the caller's running messages.
     let running = super::dialogues::running(&app, &caller, &name)?;
     app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
     let call_id = ids::new("call");
@@ -80,7 +80,7 @@ pub(super) async fn call(
             caller: by.as_deref(),
         };
         let barred = {
-            // A check may take long: those of one owner take turns, and other tasks go on elsewhere.
+            // A schema check may take long: it takes a turn of its owner, and other tasks move elsewhere.
             let _turn = work.aside.turn(&caller.owner).await?;
             in_place(|| drive::barred(&loaded, &offered, by.as_deref(), &args))
         };

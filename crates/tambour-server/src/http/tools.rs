@@ -1,4 +1,4 @@
-//! The registry of tools, and the tools that a message names.
+//! Registry of tools, and selection of the tools of a message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::tools::{
     environment,
 };
 
-/// Tools of one owner.
+/// Most tools of one owner.
 const MOST: u32 = 1000;
-/// Tools of one message.
+/// Most tools of one message.
 const MOST_OFFERED: usize = 128;
-/// How many times the patterns of one schema all tools of a message may have.
+/// Factor of the pattern limit for all tools of a message together.
 const TOGETHER: usize = 4;
 
 /// `GET /api/v1/tools`
@@ -42,7 +42,7 @@ pub(super) async fn list(
     let rows = app.store.tools(&caller.owner).await?;
     let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
     for (name, listed) in app.loaded().mcp.all() {
-        // What the operator names goes before; what a server brings takes the place of nothing.
+        // Tools that the operator names take precedence; others of a server do not replace registered ones.
         if listed.named || !rows.contains_key(&name) {
             rows.insert(name, joined(&listed));
         }
@@ -64,7 +64,7 @@ pub(super) async fn show(
     }
 }
 
-/// `PUT /api/v1/tools/{name}`: the whole tool, its secret too.
+/// `PUT /api/v1/tools/{name}`: replaces the whole tool, including its secret.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -78,7 +78,7 @@ pub(super) async fn put(
     let definition: Definition = body(&bytes)?;
     let loaded = app.loaded();
     check_name(&name, "name")?;
-    // One that was there before a server brought another one stays the key's.
+    // A tool registered before a server provided one of the same name still belongs to the key.
     let brought = matches!(loaded.mcp.find(&name), Found::Tool(listed) if !listed.named);
     if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
         not_of_a_server(&loaded.mcp, &name)?;
@@ -110,7 +110,7 @@ pub(super) async fn put(
     .await
 }
 
-/// `DELETE /api/v1/tools/{name}`. Messages that are running keep it.
+/// `DELETE /api/v1/tools/{name}`. Running messages keep the tool.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -125,7 +125,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Tools of MCP servers are the operator's: no key changes them.
+/// Refuses names of MCP tools, which only the operator changes.
 fn not_of_a_server(mcp: &Servers, name: &str) -> Result<(), Problem> {
     let server = match mcp.find(name) {
         Found::No => return Ok(()),
@@ -146,7 +146,7 @@ fn none(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool `{name}`"))
 }
 
-/// A tool of an MCP server.
+/// Returns a tool of an MCP server as JSON.
 fn joined(listed: &Listed) -> Value {
     let mut shown = json!(listed.definition);
     shown["name"] = listed.name.as_str().into();
@@ -156,7 +156,7 @@ fn joined(listed: &Listed) -> Value {
     shown
 }
 
-/// A tool without its secret.
+/// Returns a registered tool without its secret as JSON.
 fn shown(row: &ToolRow) -> Value {
     let mut shown: Value = serde_json::from_str(&row.definition).unwrap_or_default();
     shown["name"] = row.name.as_str().into();
@@ -178,7 +178,7 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     Err(refused(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
 }
 
-/// What holds for every tool, whoever runs it. Gives its schema, compiled.
+/// Checks a definition of any executor; returns its compiled schema.
 async fn check(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
         return Err(
@@ -199,7 +199,8 @@ async fn check(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Sc
     app.schemas.get((&app.aside, owner), &definition.schema, &app.loaded().config.tools).await
 }
 
-/// Secrets of the environment are the operator's: whoever may name one has it sign what they like.
+/// Refuses secrets of the environment to callers other than the operator, since naming one allows signing
+/// anything.
 fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
     match executor {
         Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
@@ -210,7 +211,7 @@ fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Prob
     }
 }
 
-/// What holds for who runs it.
+/// Checks the executor.
 fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &Guard) -> Result<(), Problem> {
     let Executor::Http { url, timeout_ms, secret, secret_env } = executor else { return Ok(()) };
     guard
@@ -236,35 +237,35 @@ fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &Guard) -> Re
     }
 }
 
-/// One of the tools of a message: the name of a registered one, or a tool that the caller runs itself.
+/// Tool of a message: the name of a registered one, or an inline tool that the client runs.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ToolChoice {
-    /// The name of a registered tool.
+    /// Name of a registered tool.
     Named(String),
-    /// A tool of this message alone.
+    /// Tool of this message only.
     Inline(InlineTool),
 }
 
-/// A tool of one message. The caller runs it, and posts the results.
+/// Tool of one message. The client runs it and posts the results.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InlineTool {
-    /// Its name.
+    /// Name of the tool.
     name: String,
-    /// What it does, in one line; the `description` of its schema when absent.
+    /// Description in one line; the `description` of its schema when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
     schema: Value,
-    /// Whether a person is asked before it runs.
+    /// Whether a person must confirm each call.
     #[serde(default)]
     confirm: bool,
 }
 
 impl<'de> Deserialize<'de> for ToolChoice {
-    /// By hand, so that a field that does not exist is named.
+    /// Implemented by hand, so that an unknown field is named in the error.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ToolChoice, D::Error> {
         use serde::de::Error;
         match Value::deserialize(deserializer)? {
@@ -277,7 +278,7 @@ impl<'de> Deserialize<'de> for ToolChoice {
     }
 }
 
-/// The tools that a message names.
+/// Returns the tools that a message names.
 pub(super) async fn offered(
     app: &App,
     caller: &Caller,
@@ -324,7 +325,7 @@ pub(super) async fn offered(
     Ok(all)
 }
 
-/// The tool of an MCP server, if the name is one of those.
+/// Returns the tool of an MCP server, if the name belongs to one.
 async fn of_a_server(
     app: &App,
     caller: &Caller,
@@ -351,7 +352,7 @@ async fn of_a_server(
     }
 }
 
-/// The registered tool of that name, or the one of an MCP server.
+/// Returns the registered tool of that name, or that of an MCP server.
 pub(super) async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
     let loaded = app.loaded();
     let mcp = &loaded.mcp;
@@ -365,7 +366,7 @@ pub(super) async fn registered(app: &App, caller: &Caller, name: &str) -> Result
         return Ok(offered);
     }
     let Some(row) = row else {
-        // A server of which all tools join may not have been asked yet.
+        // A server that exposes all its tools may not have listed them yet.
         if let Some(offered) = of_a_server(app, caller, mcp, mcp.wait_for(name).await).await? {
             return Ok(offered);
         }

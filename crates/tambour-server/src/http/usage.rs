@@ -1,4 +1,4 @@
-//! What was asked with each key on each day: `GET /api/v1/usage`.
+//! Usage of each key on each day: `GET /api/v1/usage`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::page::Params;
 use super::problem::Problem;
 use crate::app::App;
 
-/// Which days, and which page of them.
+/// Query of days and page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Days {
@@ -23,7 +23,7 @@ pub(super) struct Days {
     after: Option<String>,
 }
 
-/// `GET /api/v1/usage`: those of all keys for an admin, else those of the caller's owner.
+/// `GET /api/v1/usage`: of all keys for an admin, otherwise of the caller's owner.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

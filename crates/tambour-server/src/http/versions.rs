@@ -1,4 +1,4 @@
-//! What scripts and templates have in common: versions, publishing, differences.
+//! Versions of scripts and templates: storing, publishing, comparing.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::dialogues::hash;
 use crate::ids;
 use crate::store::{Document, DocumentChange, DocumentKind, Put, PutOutcome, Version};
 
-/// Documents of one kind that an owner may have.
+/// Most documents of one kind per owner.
 const MOST: u32 = 1000;
-/// Bytes of a text.
+/// Most bytes of a text.
 const LONGEST: usize = 1 << 20;
 
 /// Query of a `POST` or `PUT` of a text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Draft {
-    /// Whether the version is only kept, and not published.
+    /// Whether to store the version without publishing it.
     #[serde(default)]
     draft: bool,
-    /// Set when an editor stores it by itself; only of a draft.
+    /// Whether an editor saved it automatically; for drafts only.
     #[serde(default)]
     autosave: bool,
 }
@@ -48,19 +48,19 @@ impl Draft {
     }
 }
 
-/// Which versions are compared.
+/// Query of the versions to compare.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
     /// The version before `to` when absent.
     #[serde(default)]
     from: Option<u32>,
-    /// The last version when absent.
+    /// The latest version when absent.
     #[serde(default)]
     to: Option<u32>,
 }
 
-/// Which version is read.
+/// Query of the version to read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
@@ -68,15 +68,15 @@ pub(super) struct Which {
     pub(super) version: Option<u32>,
 }
 
-/// What is asked of `.../publish`.
+/// Body of `.../publish`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Publish {
-    /// The version that is used from now on; an earlier one is the way back.
+    /// Version to use from now on; an earlier one undoes a change.
     version: u32,
 }
 
-/// The word for an id of a kind in answers.
+/// Returns the name of the id field of a kind.
 fn id_field(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Script => "script_id",
@@ -84,7 +84,7 @@ fn id_field(kind: DocumentKind) -> &'static str {
     }
 }
 
-/// The word for the text of a kind in requests and answers.
+/// Returns the name of the text field of a kind.
 fn text_field(kind: DocumentKind) -> &'static str {
     match kind {
         DocumentKind::Script => "yaml",
@@ -104,7 +104,7 @@ fn no_version(id: &str, version: u32) -> Problem {
     Problem::not_found(format!("`{id}` has no version {version}"))
 }
 
-/// A text that is not too long.
+/// Checks the length of a text.
 pub(super) fn fits(text: &str, field: &'static str) -> Result<(), Problem> {
     if text.len() <= LONGEST {
         return Ok(());
@@ -113,7 +113,7 @@ pub(super) fn fits(text: &str, field: &'static str) -> Result<(), Problem> {
     Err(Problem::invalid("invalid_field", detail).with("field", field))
 }
 
-/// A name for people.
+/// Checks a display name.
 pub(super) fn name(name: &str) -> Result<(), Problem> {
     if (1..=200).contains(&name.chars().count()) && !name.trim().is_empty() {
         return Ok(());
@@ -121,18 +121,18 @@ pub(super) fn name(name: &str) -> Result<(), Problem> {
     Err(Problem::invalid("invalid_field", "`name` has 1 to 200 characters").with("field", "name"))
 }
 
-/// The document of that id, if it is the caller's.
+/// Returns the document with that id if it is the owner's.
 pub(super) async fn owned(app: &App, owner: &str, kind: DocumentKind, id: &str) -> Result<Document, Problem> {
     app.store.document((owner, kind), id).await?.ok_or_else(|| none(kind, id))
 }
 
-/// The version that a write is based on, by `If-Match`. `*` and no header are any.
+/// Returns the version in `If-Match`; `None` for `*` or no header, which match any.
 fn based_on(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    // No document has so many versions.
+    // No document has that many versions.
     Ok(if_match::number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
-/// The answer to a write that is based on another version than the last: what is stored now, and what was sent.
+/// Builds the problem of a write based on an outdated version, with the stored and the sent content.
 async fn changed(
     app: &App,
     owner: &str,
@@ -162,7 +162,7 @@ async fn changed(
     Ok(if_match::changed(detail, present, sent))
 }
 
-/// Stores the next version; its number. With `If-Match` only behind the version that it names.
+/// Stores the next version and returns its number. With `If-Match` only if that names the latest version.
 pub(super) async fn store(
     app: &Arc<App>,
     (owner, headers): (&str, &HeaderMap),
@@ -195,7 +195,7 @@ pub(super) async fn store(
     .await
 }
 
-/// A version of a document with its text: the one asked for, else the published one, else the last one.
+/// Returns a version with its text: the requested one, otherwise the published one, otherwise the latest.
 pub(super) async fn text(
     app: &App,
     owner: &str,
@@ -208,7 +208,7 @@ pub(super) async fn text(
     found.ok_or_else(|| no_version(&document.id, wanted))
 }
 
-/// A document in an answer.
+/// Returns a document as JSON.
 pub(super) fn shown(kind: DocumentKind, document: &Document) -> Value {
     json!({
         id_field(kind): document.id,
@@ -241,7 +241,7 @@ async fn publish(
     Ok((tag(based_on.unwrap_or(document.latest)), Json(answer)))
 }
 
-/// Removes a document with its versions. With `If-Match` only while its last version is the one that it names.
+/// Deletes a document with its versions. With `If-Match` only if that names the latest version.
 pub(super) async fn delete(
     app: &App,
     (owner, headers): (&str, &HeaderMap),
@@ -289,7 +289,7 @@ async fn compare(
     let from = match pair.from {
         Some(from) => from,
         None => {
-            // Numbers of autosaves are missing between.
+            // Numbers of replaced autosaves are missing.
             let versions = app.store.versions((owner, kind), id).await?;
             versions.iter().map(|version| version.version).find(|version| *version < to).unwrap_or(to)
         }
@@ -298,7 +298,7 @@ async fn compare(
     let after = text(app, owner, kind, &document, Some(to)).await?;
     let names = (format!("version {from}"), format!("version {to}"));
     let diff = tokio::task::spawn_blocking(move || {
-        // Two texts that have nothing in common would take long.
+        // Limits the time of comparing unrelated texts.
         let mut config = TextDiff::configure();
         config.timeout(std::time::Duration::from_millis(500));
         let diff = config.diff_lines(&before.text, &after.text);
@@ -308,7 +308,7 @@ async fn compare(
     Ok(Json(json!({ id_field(kind): id, "from": from, "to": to, "diff": diff })))
 }
 
-/// The handlers of one kind.
+/// Defines the handlers of one kind.
 macro_rules! handlers {
     ($kind:ident: $publish:ident $versions:ident $diff:ident) => {
         pub(super) async fn $publish(

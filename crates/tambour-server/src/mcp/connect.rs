@@ -1,4 +1,4 @@
-//! The way to an MCP server: streamable HTTP, or a program that is started and spoken to on its standard input and output.
+//! Connections to MCP servers: streamable HTTP, or a child process on its standard input and output.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -22,23 +22,23 @@ use super::stderr;
 use crate::config::McpConfig;
 use crate::upstream::is_local;
 
-/// A connection.
+/// Connection to an MCP server.
 pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
-    /// The tools may have changed.
+    /// Notified when the server's tools have changed.
     pub(super) changed: Arc<Notify>,
     pub(super) program: Program,
 }
 
-/// What was started for a connection, if anything was.
+/// Child process of a connection, if any.
 #[derive(Default)]
 pub(super) struct Program {
     child: Option<Child>,
-    /// It said more in one message than it may.
+    /// Set when it sent a message that was too long.
     too_long: Option<Arc<AtomicBool>>,
 }
 
-/// Why there is no connection, for the log.
+/// Reason why there is no connection, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoConnection {
     #[error("the program `{0}` cannot be started: {1}")]
@@ -55,22 +55,22 @@ pub(super) enum NoConnection {
     Slow(Duration),
 }
 
-/// What we are as a client: one that offers nothing to servers.
+/// MCP client handler without capabilities.
 pub(super) struct Handler {
     changed: Arc<Notify>,
 }
 
-/// Bytes that a message may have beside a result: a page of tools, for example.
+/// Bytes allowed in a message besides a result, such as a page of tools.
 const MESSAGE: usize = 4 << 20;
-/// Bytes of an answer that is an error.
+/// Most bytes of an error response.
 const ERROR: usize = 4 << 10;
-/// Calls that may be under way; as many messages run.
+/// Most concurrent calls, enough for the running messages.
 const CALLS: usize = 1000;
-/// The longest pause before a stream of events is asked for again.
+/// Longest pause before an event stream is reopened.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How long a program gets to end after its standard input has.
+/// Time that a process gets to end after its standard input is closed.
 const END: Duration = Duration::from_secs(2);
-/// Variables that every program gets.
+/// Environment variables that every program gets.
 const ENVIRONMENT: [&str; 14] = [
     "PATH",
     "HOME",
@@ -102,7 +102,7 @@ impl ClientHandler for Handler {
 }
 
 impl Connection {
-    /// Connects, and says hello.
+    /// Connects and initializes the session.
     pub(super) async fn open(
         name: &str,
         given: &McpConfig,
@@ -137,12 +137,12 @@ impl Connection {
 }
 
 impl Program {
-    /// Whether it said more than it may.
+    /// Returns the flag of messages that were too long.
     pub(super) fn said_too_much(&self) -> Option<Arc<AtomicBool>> {
         self.too_long.clone()
     }
 
-    /// Waits for its end, which it was told by that of its standard input.
+    /// Waits for the end of the process, whose standard input is closed already.
     pub(super) async fn end(mut self, name: &str) {
         let Some(child) = &mut self.child else { return };
         if self.too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
@@ -161,7 +161,7 @@ impl Program {
     }
 }
 
-/// Starts the program, with the variables it may have.
+/// Starts the program with its allowed environment variables.
 fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
     let names = ENVIRONMENT.into_iter().chain(given.env.iter().map(String::as_str));
     let variables = names.filter_map(|name| Some((name, std::env::var_os(name)?)));
@@ -171,13 +171,13 @@ fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
     starting.spawn()
 }
 
-/// No redirects: they could lead the key elsewhere.
+/// Creates an HTTP client without redirects, which could leak the key.
 fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder();
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     if host.is_some_and(|host| is_local(&host)) {
-        // A proxy of the environment is for the world outside.
+        // Proxies of the environment are not used for local hosts.
         client = client.no_proxy();
     }
     client
@@ -197,7 +197,7 @@ fn over_http(
     let header = |(name, value): (&String, &String)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
     };
-    // What was checked at start.
+    // Headers were validated at the start.
     let headers: HashMap<HeaderName, HeaderValue> = given.headers.iter().filter_map(header).collect();
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)

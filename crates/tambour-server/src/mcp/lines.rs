@@ -1,4 +1,4 @@
-//! Messages of one line each, bounded.
+//! Length limit for line-based messages.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// A reader of lines that ends with an error at one that is too long: nobody can know which request it was about, and whoever waits
-/// for its answer would wait for ever.
+/// Reader that fails at a line that is too long. The line cannot be attributed to a request, and the caller
+/// waiting for its response would otherwise wait for ever.
 #[derive(Debug)]
 pub struct Lines<R> {
     inner: R,
-    /// Bytes of a line.
+    /// Most bytes of a line.
     most: usize,
     /// Bytes since the last line break.
     length: usize,
@@ -21,12 +21,12 @@ pub struct Lines<R> {
 }
 
 impl<R> Lines<R> {
-    /// Lines of at most `most` bytes.
+    /// Limits lines to `most` bytes.
     pub fn new(inner: R, most: usize) -> Lines<R> {
         Lines { inner, most, length: 0, too_long: Arc::default() }
     }
 
-    /// Becomes true when a line was too long.
+    /// Returns a flag that is set when a line was too long.
     #[must_use]
     pub fn too_long(&self) -> Arc<AtomicBool> {
         self.too_long.clone()
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         let read = &buffer.filled()[before..];
         let first = self.length + memchr::memchr(b'\n', read).unwrap_or(read.len());
         self.length = memchr::memrchr(b'\n', read).map_or(first, |at| read.len() - at - 1);
-        // What lies between two line breaks of one read is no longer than that read.
+        // A line within one read is no longer than that read, so only the first one needs the check.
         if first > self.most {
             self.too_long.store(true, Ordering::Relaxed);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));

@@ -1,4 +1,4 @@
-//! Tools of MCP servers: which servers there are, which of their tools join, and who is asked to run one.
+//! Tools of MCP servers: the servers, their exposed tools, and calls to them.
 
 #[cfg(feature = "mcp")]
 mod connect;
@@ -28,48 +28,49 @@ use none::Server;
 #[cfg(feature = "mcp")]
 use server::Server;
 
-/// The MCP servers of a configuration.
+/// MCP servers of a configuration.
 #[derive(Default)]
 pub(crate) struct Servers {
     by_name: BTreeMap<String, Arc<Server>>,
 }
 
-/// A tool of an MCP server that messages may name.
+/// Tool of an MCP server that messages may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    /// The name that messages have for it.
+    /// Exposed name.
     pub(crate) name: String,
     pub(crate) definition: Definition,
-    /// Whether the configuration names it, and not `*` alone.
+    /// Whether the configuration lists it explicitly, not only by `*`.
     pub(crate) named: bool,
-    /// When it was listed, as RFC 3339 time.
+    /// RFC 3339 time at which it was listed.
     pub(crate) since: String,
 }
 
-/// What is bounded of a server.
+/// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// What a call gets, and a connection.
+    /// Timeout of a call and of connecting.
     pub(crate) time: Duration,
-    /// Bytes of a result.
+    /// Most bytes of a result.
     pub(crate) result: usize,
 }
 
-/// What is known of a name.
+/// Result of looking up a tool name.
 pub(crate) enum Found {
     /// No server has a tool of that name.
     No,
-    /// It is a tool of a server.
+    /// Tool of a server.
     Tool(Box<Listed>),
-    /// The configuration gives the name to this server, which does not have it, or could not be asked yet.
+    /// The configuration reserves the name for this server, which lacks the tool or has not listed its tools
+    /// yet.
     Kept(String),
 }
 
 impl Servers {
-    /// The servers of a configuration. Those that are as they were stay connected.
+    /// Creates the servers of a configuration. Those in `before` with the same settings stay connected.
     ///
     /// # Errors
-    /// One cannot be made.
+    /// The key of a server cannot be read.
     pub(crate) fn new(config: &Config, before: Option<&Servers>) -> Result<Servers, ConfigError> {
         let make = |(name, given): (&String, &McpConfig)| {
             let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
@@ -86,17 +87,17 @@ impl Servers {
         Ok(Servers { by_name })
     }
 
-    /// Connects to those that are not yet, and stays so, in the background.
+    /// Connects to the servers in the background and keeps them connected.
     pub(crate) fn start(&self) {
         self.by_name.values().for_each(|server| server.start());
     }
 
-    /// Ends the connections, and the programs that were started.
+    /// Closes the connections and the child processes.
     pub(crate) async fn stop(&self) {
         futures_util::future::join_all(self.by_name.values().map(|server| server.stop())).await;
     }
 
-    /// The tools that are known, by name.
+    /// Returns the known tools by name.
     pub(crate) fn all(&self) -> BTreeMap<String, Listed> {
         let listed = self.by_name.values().flat_map(|server| server.listed());
         let names: Vec<String> = listed.map(|listed| listed.name).collect();
@@ -107,8 +108,8 @@ impl Servers {
         found.collect()
     }
 
-    /// What is known of a name. No server takes one that the configuration gives to another one; what several have that share all
-    /// they have is that of the first.
+    /// Looks up a tool name. An explicitly listed name belongs to its server only; otherwise the first server
+    /// with that tool provides it.
     pub(crate) fn find(&self, name: &str) -> Found {
         let owner = self.by_name.values().find(|server| server.config().gives(name));
         let listed = match owner {
@@ -122,7 +123,7 @@ impl Servers {
         }
     }
 
-    /// The same, when the servers that may have the name and were not asked yet have been, or took too long.
+    /// Looks up a tool name after waiting for servers that may have it and have not listed their tools yet.
     pub(crate) async fn wait_for(&self, name: &str) -> Found {
         let asked = |server: &&Arc<Server>| server.config().tool_of(name).is_some() && !server.is_known();
         futures_util::future::join_all(self.by_name.values().filter(asked).map(|server| server.reach()))
@@ -130,12 +131,12 @@ impl Servers {
         self.find(name)
     }
 
-    /// Whether a server has said which tools it has, now or before.
+    /// Returns `true` if the server has listed its tools at least once.
     pub(crate) fn is_known(&self, server: &str) -> bool {
         self.by_name.get(server).is_some_and(|server| server.is_known())
     }
 
-    /// State of the connection to each server, by name.
+    /// Returns the connection state of each server, by name.
     pub(crate) fn states(&self) -> Vec<Value> {
         let state = |(name, server): (&String, &Arc<Server>)| {
             let (state, error) = server.state();
@@ -146,11 +147,11 @@ impl Servers {
         self.by_name.iter().map(state).collect()
     }
 
-    /// Has a server run a tool, once.
+    /// Runs a tool on a server, once.
     pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, Trouble> {
         match self.by_name.get(server) {
             Some(server) => server.call(tool, args).await,
-            // It has left the configuration since the message began.
+            // The server was removed from the configuration after the message began.
             None => Err(Trouble::ServerDown(server.to_owned())),
         }
     }

@@ -1,4 +1,4 @@
-//! A server that was built without the feature `mcp` has no MCP servers: the configuration with one is refused.
+//! Stub without the feature `mcp`: a configuration with MCP servers is refused.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Bounds, Listed};
 use crate::config::McpConfig;
 use crate::tools::Trouble;
 
-/// There is none.
+/// Never constructed.
 pub(super) enum Server {}
 
 impl Server {

@@ -1,5 +1,5 @@
-//! The tools that an MCP server lists, as messages may name them. What a server says of its tools is data: it is bounded, and what does
-//! not fit is left out.
+//! Tools listed by an MCP server. The server's data is untrusted: it is bounded, and tools that do not fit
+//! are skipped.
 
 use rmcp::model::PaginatedRequestParams;
 use rmcp::{Peer, RoleClient};
@@ -11,17 +11,17 @@ use crate::config::{McpConfig, is_tool_name};
 use crate::ids;
 use crate::tools::{DEFINITION, DESCRIPTION, Definition, Executor};
 
-/// Pages of a list.
+/// Most pages of a list.
 const PAGES: usize = 50;
-/// Tools of one server.
+/// Most tools of one server.
 const TOOLS: usize = 500;
-/// Bytes of the schemas of one server.
+/// Most bytes of the schemas of one server.
 const SCHEMAS: usize = 8 << 20;
 
-/// The tools of a server that join.
+/// Lists the exposed tools of a server.
 ///
 /// # Errors
-/// It does not list them, or without end.
+/// It does not list them, or sends too many pages.
 pub(super) async fn list(
     server: &str,
     given: &McpConfig,
@@ -67,7 +67,7 @@ pub(super) async fn list(
     Err(NoConnection::Endless)
 }
 
-/// A description as those of registered tools are: one line, not too long.
+/// Shortens a description to one line of bounded length, as for registered tools.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {

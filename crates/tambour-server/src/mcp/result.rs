@@ -1,4 +1,4 @@
-//! What an MCP server says of a call, as the model is told.
+//! Results and errors of MCP calls, as shown to the model.
 
 use std::error::Error;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::tools::Trouble;
 
-/// Characters of what a server says of an error.
+/// Most characters of a server's error text.
 const SAID: usize = 2000;
 
-/// The result of a call, of at most `most` bytes.
+/// Converts the result of a call, of at most `most` bytes.
 pub(super) fn result(answer: CallToolResponse, most: usize) -> Result<Value, Trouble> {
     let CallToolResponse::Complete(result) = answer else {
         return Err(Trouble::ServerRefused(
@@ -34,7 +34,7 @@ pub(super) fn result(answer: CallToolResponse, most: usize) -> Result<Value, Tro
     Ok(value)
 }
 
-/// The structured content, or what the blocks come to.
+/// Returns the structured content, or the content blocks as JSON.
 fn value(result: CallToolResult) -> Value {
     if let Some(structured) = result.structured_content {
         return structured;
@@ -43,7 +43,7 @@ fn value(result: CallToolResult) -> Value {
     match (blocks.next(), blocks.len()) {
         (None, _) => Value::Null,
         (Some(ContentBlock::Text(text)), 0) => {
-            // A text that is a list or an object is shown as one.
+            // Text that is a JSON list or object is parsed.
             let json = serde_json::from_str(&text.text)
                 .ok()
                 .filter(|value: &Value| value.is_object() || value.is_array());
@@ -53,7 +53,7 @@ fn value(result: CallToolResult) -> Value {
     }
 }
 
-/// A block; bytes of pictures and sounds are nothing for a model that reads text.
+/// Converts a block; binary data of images and audio is left out, since the model reads text.
 fn block(block: ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
@@ -83,7 +83,7 @@ fn size(base64: &str) -> String {
     format!("{} bytes", base64.len() / 4 * 3)
 }
 
-/// Why there is no result.
+/// Converts an error to the reason why there is no result.
 pub(super) fn trouble(error: &ServiceError, server: &str, most: usize) -> Trouble {
     match error {
         ServiceError::McpError(error) => Trouble::ServerRefused(clipped(&error.message)),
@@ -105,7 +105,7 @@ pub(super) fn trouble(error: &ServiceError, server: &str, most: usize) -> Troubl
                         StreamableHttpError::UnexpectedServerResponse(said) => {
                             return Trouble::ServerRefused(clipped(said));
                         }
-                        // Nobody was there to act.
+                        // The call was never received.
                         StreamableHttpError::Client(error) if error.is_connect() => {
                             return Trouble::ServerDown(server.to_owned());
                         }

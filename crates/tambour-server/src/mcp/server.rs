@@ -1,4 +1,4 @@
-//! One MCP server: connected in the background, again and again with pauses, and asked for its tools when it says that they changed.
+//! One MCP server: connected in the background with retries, and queried for its tools when they change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,16 +21,16 @@ use crate::supervise::{Pauses, millis};
 use crate::tools::Trouble;
 use crate::upstream::redacted;
 
-/// The pause behind the first failure, and the shortest time between two attempts.
+/// Pause after the first failure, and shortest time between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
+/// Longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How long a request waits for a server that was never reached.
+/// Time that a request waits for a server that was never reached.
 const REACH: Duration = Duration::from_secs(5);
-/// Characters of an error in the log.
+/// Most characters of an error in the log.
 const LOGGED: usize = 500;
 
-/// A server. It is left when this goes.
+/// Handle of a server; dropping it disconnects.
 pub(super) struct Server {
     shared: Arc<Shared>,
     tasks: TaskTracker,
@@ -44,18 +44,18 @@ struct Shared {
     key: Option<String>,
     bounds: Bounds,
     state: watch::Sender<State>,
-    /// The tools as they were last listed; none before the first time.
+    /// Tools as last listed; absent before the first time.
     listed: RwLock<Option<Arc<Vec<Listed>>>>,
-    /// Somebody needs a connection.
+    /// Notified when a call needs a connection.
     wanted: Notify,
-    /// The connection may be broken.
+    /// Notified when the connection may be broken.
     doubted: Notify,
     leaving: CancellationToken,
 }
 
-/// How it stands with the connection.
+/// State of the connection.
 enum State {
-    /// The next attempt is to come, or not over.
+    /// Connecting, or waiting for the next attempt.
     Pending,
     Up(Up),
     /// The last attempt failed, for this reason.
@@ -65,7 +65,7 @@ enum State {
 #[derive(Clone)]
 struct Up {
     peer: Peer<RoleClient>,
-    /// Its program said more in one message than it may.
+    /// Set when its program sent a message that was too long.
     too_long: Option<Arc<AtomicBool>>,
 }
 
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// Whether it is the one that would be made of this.
+    /// Returns `true` if it has exactly these settings.
     pub(super) fn is(&self, given: &McpConfig, key: Option<&str>, bounds: Bounds) -> bool {
         let Shared { given: own, key: own_key, bounds: own_bounds, .. } = &*self.shared;
         own == given && own_key.as_deref() == key && *own_bounds == bounds
@@ -105,7 +105,7 @@ impl Server {
         &self.shared.given
     }
 
-    /// State of the connection: `connected`, `connecting` or `failed`, and the reason of the last.
+    /// Returns the state of the connection: `connected`, `connecting` or `failed`, the last with its reason.
     pub(super) fn state(&self) -> (&'static str, Option<String>) {
         match &*self.shared.state.borrow() {
             State::Up(up) if !up.peer.is_transport_closed() => ("connected", None),
@@ -114,41 +114,41 @@ impl Server {
         }
     }
 
-    /// Connects in the background, if it has not begun to.
+    /// Starts connecting in the background, once.
     pub(super) fn start(&self) {
         if !self.started.swap(true, Ordering::Relaxed) {
             self.tasks.spawn(kept(self.shared.clone()));
         }
     }
 
-    /// Ends the connection and its program.
+    /// Closes the connection and its program.
     pub(super) async fn stop(&self) {
         self.shared.leaving.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// The tools that are known.
+    /// Returns the known tools.
     pub(super) fn listed(&self) -> Vec<Listed> {
         self.shared.known().map(|listed| listed.to_vec()).unwrap_or_default()
     }
 
-    /// One of them.
+    /// Returns a known tool by its exposed name.
     pub(super) fn tool(&self, name: &str) -> Option<Listed> {
         self.shared.known()?.iter().find(|listed| listed.name == name).cloned()
     }
 
-    /// Whether it has ever said which tools it has.
+    /// Returns `true` if it has listed its tools at least once.
     pub(super) fn is_known(&self) -> bool {
         self.shared.known().is_some()
     }
 
-    /// Waits for a connection, or for an attempt to fail, but not for long: a request waits with it.
+    /// Waits briefly for a connection or a failed attempt: a request waits with it.
     pub(super) async fn reach(&self) -> bool {
         timeout(REACH, self.shared.up()).await.ok().flatten().is_some()
     }
 
-    /// Has it run a tool, once: what may have acted is not sent again.
+    /// Runs a tool, once: a call that may have had effects is not repeated.
     pub(super) async fn call(&self, tool: &str, args: &Value) -> Result<Value, Trouble> {
         let Shared { name, bounds, doubted, .. } = &*self.shared;
         let until = Instant::now() + bounds.time;
@@ -186,14 +186,14 @@ impl Server {
     }
 }
 
-/// Keeps a connection until it is left; after a panic it is made again.
+/// Keeps the connection task running until the server is dropped; restarts it after a panic.
 async fn kept(shared: Arc<Shared>) {
     let mut pauses = Pauses::new(PAUSE, LONGEST);
     loop {
         let began = Instant::now();
         let Err(error) = tokio::spawn(shared.clone().keep()).await else { return };
         if !error.is_panic() {
-            // The runtime ends.
+            // Cancelled: the runtime is shutting down.
             return;
         }
         shared.state.send_replace(State::Down("the connection panicked; it is made again".to_owned()));
@@ -220,11 +220,11 @@ impl Shared {
         *self.listed.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listed));
     }
 
-    /// The connection; when there is none, that of the next attempt.
+    /// Returns the connection; without one, that of the next attempt.
     async fn up(&self) -> Option<Up> {
         let mut state = self.state.subscribe();
         match &*state.borrow_and_update() {
-            // One that has just ended is followed by another one.
+            // A connection that has just ended is followed by another one.
             State::Up(up) if !up.peer.is_transport_closed() => return Some(up.clone()),
             _ => {}
         }
@@ -242,7 +242,7 @@ impl Shared {
         timeout(self.bounds.time, attempted).await.ok().flatten()
     }
 
-    /// Stays connected until it is left.
+    /// Stays connected until the server is dropped.
     async fn keep(self: Arc<Shared>) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
         loop {
@@ -265,8 +265,8 @@ impl Shared {
         }
     }
 
-    /// Waits for the next attempt behind one that began then: for a pause, which ends when somebody needs a connection. `false` if the
-    /// server is left.
+    /// Waits for the next attempt: for a pause, cut short when a call needs a connection. Returns `false` if
+    /// the server is dropped.
     async fn rested(&self, began: Instant, pause: Duration) -> bool {
         tokio::select! {
             () = self.leaving.cancelled() => false,
@@ -275,23 +275,23 @@ impl Shared {
         }
     }
 
-    /// Connects, and asks for the tools.
+    /// Connects and lists the tools.
     async fn open(&self) -> Result<Connection, NoConnection> {
         let connection =
             Connection::open(&self.name, &self.given, self.key.as_deref(), self.bounds.result).await?;
-        // Lists are asked for when they changed.
+        // The tools are listed when they change.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
         self.set_listed(self.list(connection.service.peer()).await?);
         Ok(connection)
     }
 
-    /// Asks for the tools.
+    /// Lists the tools.
     async fn list(&self, peer: &Peer<RoleClient>) -> Result<Vec<Listed>, NoConnection> {
         fail::point("mcp");
         offered::list(&self.name, &self.given, peer).await
     }
 
-    /// Lets calls use a connection until it ends.
+    /// Provides a connection to calls until it ends.
     async fn stay(&self, connection: Connection) {
         let Connection { service, changed, program } = connection;
         let peer = service.peer().clone();
@@ -314,7 +314,8 @@ impl Shared {
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
     }
 
-    /// Asks for the tools again each time they changed, at most once a second. Ends when the connection was doubted, and this fails too.
+    /// Lists the tools again when they change, at most once a second. Returns when the connection is suspect
+    /// and listing fails too.
     async fn refresh(&self, peer: &Peer<RoleClient>, changed: &Notify) {
         loop {
             let doubted = tokio::select! {
@@ -341,7 +342,7 @@ impl Shared {
     }
 }
 
-/// An error as the log has it: short, and without the URL, in which secrets may stand.
+/// Formats an error for the log: short, and without the URL, which may contain secrets.
 fn secretless(error: &impl std::fmt::Display, given: &McpConfig) -> String {
     let mut said = error.to_string();
     if let Some(url) = &given.url {
@@ -353,7 +354,7 @@ fn secretless(error: &impl std::fmt::Display, given: &McpConfig) -> String {
     said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LOGGED).collect()
 }
 
-/// An error in short.
+/// Short form of an error.
 struct Said<'a>(&'a ServiceError);
 
 impl std::fmt::Display for Said<'_> {

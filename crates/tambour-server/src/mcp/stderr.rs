@@ -1,16 +1,16 @@
-//! What the program of an MCP server says beside the protocol goes to the server's own log, bounded.
+//! Copies the stderr of an MCP program to the server's own log, bounded.
 
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes of one line; the rest of it is left out.
+/// Most bytes of one line; the rest is dropped.
 const LINE: usize = 1000;
-/// Lines that are logged of each minute.
+/// Most lines logged per minute.
 const LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Reads to the end, so that the program never waits for a reader.
+/// Reads until the end, so that the program never blocks on a full pipe.
 pub(super) async fn tell(name: String, mut stderr: impl AsyncRead + Unpin) {
     let mut lines = Cut::default();
     let mut buffer = vec![0; 4 << 10];
@@ -35,7 +35,7 @@ pub(super) async fn tell(name: String, mut stderr: impl AsyncRead + Unpin) {
     }
 }
 
-/// Cuts text into lines that are short enough.
+/// Splits output into lines of bounded length.
 #[derive(Default)]
 struct Cut {
     line: Vec<u8>,
@@ -46,7 +46,7 @@ impl Cut {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
             self.keep(&bytes[..at]);
             let text = String::from_utf8_lossy(&self.line);
-            // What steers a terminal stays out of it.
+            // Control characters could change the terminal.
             let text: String =
                 text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             if !text.is_empty() {

@@ -1,4 +1,4 @@
-//! A log folded: what came of a message, entry by entry.
+//! Folds the log of a message, entry by entry, into its record.
 
 use std::borrow::Cow;
 
@@ -16,29 +16,29 @@ use crate::store::{Batch, Kind, Lease, Store, StoreError, Update};
 /// Bytes of a log read at once.
 const PIECE: usize = 1 << 20;
 
-/// A log folded.
+/// Folded log.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
     pub(crate) reply: String,
     reasoning: String,
-    /// Events with neighbouring deltas joined, as `{event, data}`.
+    /// Events as `{event, data}`, with adjacent deltas merged.
     pub(super) events: Vec<Value>,
     findings: Vec<Value>,
-    /// Replies that were thrown away.
+    /// Discarded replies.
     attempts: Vec<Value>,
     /// Replies of a tool loop that called tools.
     turns: Vec<Turn>,
-    /// Calls of the reply after them, or of the one that there is.
+    /// Calls of the last reply.
     pub(super) calls: Vec<ToolCall>,
-    /// `completed` or `error`, when it has come.
+    /// `completed` or `error`, once read.
     pub(super) end: Option<(String, Value)>,
     pub(super) last: u64,
     seq: u64,
-    /// The prompt as it was sent.
+    /// Prompt as sent.
     prompt: Value,
-    /// Who was asked in the end, where it was not who was to be asked first.
+    /// Fields of the fallback that was used, if any.
     choice: Map<String, Value>,
-    /// What was applied to the state of the conversation.
+    /// Updates of the conversation's state.
     pub(super) updates: Vec<Update>,
     /// Bytes of the log.
     pub(super) size: usize,
@@ -48,27 +48,27 @@ pub(crate) struct Fold {
 #[derive(Default, Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The data of an event that is a piece of a longer text.
+/// Data of an event that carries a piece of text.
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(borrow)]
     text: Cow<'a, str>,
-    /// Of its phase.
+    /// Id of its phase.
     #[serde(default)]
     id: Option<u64>,
-    /// Of an aside.
+    /// Kind of an aside.
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
 }
 
-/// A reply that called tools.
+/// Reply that called tools.
 #[derive(Debug)]
 struct Turn {
-    /// Where it ends.
+    /// End offset of the reply in the whole text.
     end: usize,
-    /// What the model was told after it.
+    /// Tool results sent to the model.
     told: String,
-    /// What stands for it in a conversation, where it is not the reply itself.
+    /// History text, where it differs from the reply.
     history: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn fold(store: &dyn Store, id: &str) -> Result<Fold, StoreError
     }
 }
 
-/// Reads and folds the whole log of a run, also what readers may not see yet.
+/// Reads and folds the whole log of a run, including entries not yet visible to readers.
 pub(crate) async fn fold_own(lease: &dyn Lease) -> Result<Fold, StoreError> {
     let mut fold = Fold::default();
     loop {
@@ -118,7 +118,8 @@ impl Fold {
         self.size += batch.body().len();
     }
 
-    /// Adds a piece of text to the one before it, if it goes on with that. Most of a log is such pieces: no tree is made of them.
+    /// Appends a piece of text to the last event if it continues that. Most of a log is such pieces, so no
+    /// JSON tree is built for them.
     fn joins(&mut self, name: &str, json: &str) -> bool {
         if !matches!(name, "final_delta" | "phase_delta" | "draft_delta" | "aside") {
             return false;
@@ -129,7 +130,7 @@ impl Fold {
         }
         let Some(before) = last.get_mut("data") else { return false };
         let Ok(piece) = serde_json::from_str::<Piece<'_>>(json) else { return false };
-        // Thoughts stream; comments come whole.
+        // Thoughts stream; comments are whole.
         if name == "aside" && piece.kind.as_deref() != Some("thought") {
             return false;
         }
@@ -161,7 +162,7 @@ impl Fold {
                 return self.turns.push(Turn { end: self.reply.len(), told, history });
             }
             "tool_call" => self.calls.extend(serde_json::from_value::<ToolCall>(data.clone())),
-            // A word for those who read at that moment, and what nobody has any more.
+            // Transient status, and placeholders of lost entries.
             "status" | LOST => return,
             "completed" | "error" => {
                 self.end = Some((name.to_owned(), data));
@@ -172,13 +173,13 @@ impl Fold {
         self.events.push(json!({"event": name, "data": data}));
     }
 
-    /// How the reply is written again that came in the end.
+    /// Returns the writer for the history of the final reply.
     pub(super) fn again(&self, request: &str, own: &Own) -> Again {
         let (dialect, options) = self.reading(request, own);
         Again::new(&dialect, &options)
     }
 
-    /// Dialect and options of the reply that came in the end.
+    /// Returns dialect and options of the final reply.
     pub(super) fn reading(&self, request: &str, own: &Own) -> (String, Options) {
         if self.choice.is_empty() {
             return own.of_request(request);
@@ -188,7 +189,7 @@ impl Fold {
         own.of_request(&Value::Object(request).to_string())
     }
 
-    /// How the message ended.
+    /// Returns the status of the message.
     fn status(&self) -> &'static str {
         match &self.end {
             None => "running",
@@ -198,18 +199,18 @@ impl Fold {
         }
     }
 
-    /// Number of the entry that ended the message, if that was an `error`.
+    /// Returns the number of the entry that ended the message, if it is an `error`.
     pub(crate) fn error_number(&self) -> Option<u64> {
         self.end.as_ref().filter(|(name, _)| name == "error").map(|_| self.last)
     }
 
-    /// Whether the message has ended.
+    /// Returns `true` if the message has ended.
     pub(crate) fn ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// The replies of a tool loop, each with what the model was told after it, and with what stands for it in a
-    /// conversation, where it is not the reply itself.
+    /// Returns the replies of a tool loop, each with the tool results sent after it and its history text
+    /// where that differs from the reply.
     fn said(&self, last: Option<Value>) -> Vec<Value> {
         let mut from = 0;
         let mut said: Vec<Value> = self
@@ -233,19 +234,19 @@ impl Fold {
         said
     }
 
-    /// The text of the answer.
+    /// Returns the text of the answer.
     fn answer(&self) -> String {
         let deltas = self.events.iter().filter(|event| event["event"] == "final_delta");
         deltas.filter_map(|event| event["data"]["text"].as_str()).collect()
     }
 
-    /// The last reply.
+    /// Returns the last reply.
     pub(super) fn last(&self) -> &str {
         &self.reply[self.turns.last().map_or(0, |turn| turn.end)..]
     }
 
-    /// What stands for the last reply in a conversation: nothing where it is the reply itself, `null` when the model is
-    /// told nothing of it.
+    /// Returns the history text of the last reply: `None` if it equals the reply, `null` if the model
+    /// is shown nothing of it.
     fn history(&self, again: &Again) -> Option<Value> {
         let reason = match &self.end {
             Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
@@ -253,13 +254,13 @@ impl Fold {
         };
         let truncated = self.end.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
         let cut = truncated || !matches!(reason, "stop" | "tool_calls");
-        // Calls that the model was not told of are nothing to go on with.
+        // Calls without results sent to the model cannot be continued.
         let untold = again.looping && !self.calls.is_empty();
         let reply = if untold { None } else { again.reply(self.last(), &self.calls, cut) };
         match reply {
             Some(text) if text == self.last() => None,
             Some(text) => Some(text.into()),
-            // Nothing of it was used. What calls came to is known, and needs a last word.
+            // Nothing of it was used. Known tool results still need a closing reply.
             None if !matches!(reason, "" | "cancelled") || !self.turns.is_empty() => {
                 let seen = self.answer();
                 Some(if seen.is_empty() { Value::Null } else { seen.into() })
@@ -268,7 +269,7 @@ impl Fold {
         }
     }
 
-    /// The result of a call; or whether it has begun, when there is none.
+    /// Returns the result of a call; without one, whether the call has begun.
     pub(super) fn result(&self, call_id: &str) -> Result<ToolResult, bool> {
         let mut of_call = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
         let found = of_call.clone().find(|event| event["event"] == "tool_result");
@@ -276,7 +277,7 @@ impl Fold {
         result.ok_or_else(|| of_call.any(|event| event["event"] == "tool_start"))
     }
 
-    /// The record of what was asked for by `request`, without what the row has.
+    /// Builds the record of a message with this `request`, without the fields of its row.
     pub(crate) fn into_record(self, timings: Timings, request: &str, own: &Own) -> (&'static str, Value) {
         let status = self.status();
         let history = if self.ended() { self.history(&self.again(request, own)) } else { None };

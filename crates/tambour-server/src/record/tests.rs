@@ -1,4 +1,4 @@
-//! Logs that name who was asked in the end.
+//! Tests of logs that name a fallback upstream.
 
 use serde_json::{Value, json};
 use tambour::limits::Limits;
@@ -39,7 +39,7 @@ fn a_reply_is_written_again_as_it_was_read() {
     };
     let written = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
     assert!(written.as_str().is_some_and(|text| text.contains("</final>")), "{written}");
-    // Read as the first would have written it, it would be something else.
+    // Reading it as the first choice would give another result.
     assert_ne!(history(None), written);
 }
 

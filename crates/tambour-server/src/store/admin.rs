@@ -1,4 +1,4 @@
-//! Settings and keys.
+//! Settings, API keys and usage.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::StoreError;
 
-/// An API key, without its secret.
+/// API key without its secret.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its id.
+    /// Id of the key.
     pub id: String,
-    /// Whose everything is that is made with it.
+    /// Owner of everything created with it.
     pub owner: String,
-    /// Its name.
+    /// Display name.
     pub name: String,
     /// SHA-256 of the secret.
     pub hash: Vec<u8>,
@@ -21,22 +21,22 @@ pub struct Key {
     pub admin: bool,
     /// RFC 3339 time.
     pub created: String,
-    /// What it may do, as JSON; all where it is absent.
+    /// Limits, as JSON; unlimited if absent.
     pub limits: Option<String>,
 }
 
-/// What was asked with one key on one day.
+/// Usage of one key on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The day, in UTC.
     pub day: String,
-    /// Id of the key, and its name.
+    /// Id of the key.
     pub key: String,
-    /// Its name then.
+    /// Name of the key at that time.
     pub name: String,
-    /// Whose it is.
+    /// Owner of the key.
     pub owner: String,
-    /// Messages and turns of dialogues.
+    /// Number of messages and turns of dialogues.
     pub requests: i64,
     /// Tokens of prompts.
     pub input_tokens: i64,
@@ -44,10 +44,10 @@ pub struct Usage {
     pub output_tokens: i64,
 }
 
-/// Admin of a store.
+/// Storage of settings, keys and usage.
 #[async_trait]
 pub trait Admin: Send + Sync {
-    /// All settings that were changed.
+    /// Returns all changed settings.
     ///
     /// # Errors
     /// The database failed.
@@ -59,32 +59,32 @@ pub trait Admin: Send + Sync {
     /// The database failed.
     async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError>;
 
-    /// All keys.
+    /// Returns all keys.
     ///
     /// # Errors
     /// The database failed.
     async fn keys(&self) -> Result<Vec<Key>, StoreError>;
 
-    /// Stores a key.
+    /// Inserts a key.
     ///
     /// # Errors
     /// The database failed.
     async fn insert_key(&self, key: &Key) -> Result<(), StoreError>;
 
-    /// Changes name and limits of a key that is stored.
+    /// Updates name and limits of a key.
     ///
     /// # Errors
     /// The database failed.
     async fn change_key(&self, key: &Key) -> Result<(), StoreError>;
 
-    /// Adds to what was asked with a key on a day.
+    /// Adds to the usage of a key on a day.
     ///
     /// # Errors
     /// The database failed.
     async fn add_usage(&self, more: &Usage) -> Result<(), StoreError>;
 
-    /// What was asked, the last day first and of a day by key: of one owner, or of all; from one day to another, both included; behind
-    /// a day and key.
+    /// Lists usage, latest day first and by key within a day: of one owner or of all, from one day to another
+    /// (inclusive), after a day and key.
     ///
     /// # Errors
     /// The database failed.
@@ -96,13 +96,13 @@ pub trait Admin: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Usage>, StoreError>;
 
-    /// Makes everything of one owner another one's.
+    /// Transfers everything from one owner to another.
     ///
     /// # Errors
     /// The database failed.
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError>;
 
-    /// Removes a key; whether there was one.
+    /// Deletes a key; returns `false` if there was none.
     ///
     /// # Errors
     /// The database failed.

@@ -1,23 +1,25 @@
-//! The format of the log: entries that arrived together, one line each.
+//! Format of the log: entries that arrived together, one per line.
 //!
-//! `R SEQ "text"` raw text of the reply, with its place among the raw entries; `T "text"` reasoning that came in a field
-//! of its own; `E NAME {...}` an event. JSON holds no line breaks, so neither does a line.
+//!
+//! `R SEQ "text"` is raw text of the reply, with its sequence number among the raw entries; `T "text"` is
+//! reasoning from a separate field; `E NAME {...}` is an event. JSON contains no line breaks, so neither does
+//! a line.
 
 use tambour::encode::EntryKind;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
-    /// Raw text, and its place among the raw entries, from 1.
+    /// Raw text, with its sequence number among the raw entries, from 1.
     Raw(u64),
-    /// Reasoning beside the reply.
+    /// Reasoning from a separate field of the reply.
     Reasoning,
-    /// An event, by name.
+    /// Event, by name.
     Event(&'a str),
 }
 
 impl<'a> From<Kind<'a>> for EntryKind<'a> {
-    /// As encoders see it.
+    /// Converts to the kind that encoders use.
     fn from(kind: Kind<'a>) -> EntryKind<'a> {
         match kind {
             Kind::Raw(seq) => EntryKind::Raw(seq),
@@ -27,22 +29,22 @@ impl<'a> From<Kind<'a>> for EntryKind<'a> {
     }
 }
 
-/// One entry of a log.
+/// Entry of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its number in the message, from 1.
+    /// Number of the entry in the message, from 1.
     pub number: u64,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind<'a>,
-    /// Its JSON: a string for text, an object for an event.
+    /// JSON: a string for text, an object for an event.
     pub json: &'a str,
 }
 
-/// Name of the entries that stand for those that were lost with a part of the store, so that numbers that clients have seen are
-/// not given again. No client is sent them.
+/// Name of placeholder entries for those lost with a part of the store, which keep their numbers from being
+/// reused: clients may have seen them. Never sent to clients.
 pub(crate) const LOST: &str = "lost";
 
-/// Bytes around the text of a chunk: its raw entry, and its event.
+/// Bytes around the text of a chunk: its raw entry and its event.
 const FIRST: usize = 160;
 
 /// Entries with consecutive numbers.
@@ -51,24 +53,24 @@ pub struct Batch {
     first: u64,
     last: u64,
     body: Vec<u8>,
-    /// It holds `completed` or `error`.
+    /// Set when it contains `completed` or `error`.
     ends: bool,
 }
 
 impl Batch {
-    /// A batch whose first entry will have number `first`.
+    /// Creates an empty batch whose first entry will have number `first`.
     #[must_use]
     pub fn new(first: u64) -> Batch {
         Batch { first, last: first - 1, body: Vec::new(), ends: false }
     }
 
-    /// A batch as the store has it.
+    /// Creates a batch from its stored form.
     #[must_use]
     pub fn stored(first: u64, last: u64, body: Vec<u8>) -> Batch {
         Batch { first, last, body, ends: false }
     }
 
-    /// Entries that stand for the lost ones from `first` to `last`.
+    /// Creates placeholder entries for the lost ones from `first` to `last`.
     #[must_use]
     pub(super) fn lost(first: u64, last: u64) -> Batch {
         let mut batch = Batch::new(first);
@@ -76,7 +78,7 @@ impl Batch {
         batch
     }
 
-    /// What of it is behind entry `after`.
+    /// Returns the part after entry `after`.
     #[must_use]
     pub fn behind(mut self, after: u64) -> Batch {
         let passed = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -104,7 +106,7 @@ impl Batch {
         self.text(text);
     }
 
-    /// Adds an event; `data` appends its JSON object in one line.
+    /// Adds an event; `data` appends its JSON object without line breaks.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
         self.room(0);
         self.ends |= matches!(name, "completed" | "error");
@@ -115,7 +117,7 @@ impl Batch {
         self.end_line();
     }
 
-    /// Makes room for what a chunk of a reply comes to, in one piece: growing bit by bit costs more than the writing.
+    /// Reserves memory for a whole chunk at once: growing step by step costs more than the writing.
     fn room(&mut self, text: usize) {
         if self.body.capacity() == 0 {
             self.body.reserve(FIRST + text);
@@ -132,50 +134,50 @@ impl Batch {
         self.last += 1;
     }
 
-    /// Number of the first entry.
+    /// Returns the number of the first entry.
     #[must_use]
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// Number of the last entry; one less than the first while there is none.
+    /// Returns the number of the last entry, or one less than the first if there is none.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether there is no entry.
+    /// Returns `true` if there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last < self.first
     }
 
-    /// Whether the end of the message is in it.
+    /// Returns `true` if it contains the end of the message.
     #[must_use]
     pub fn ends(&self) -> bool {
         self.ends
     }
 
-    /// Its bytes.
+    /// Returns the encoded entries.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The entries in order.
+    /// Iterates over the entries in order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut at = self.start();
         std::iter::from_fn(move || self.entry(&mut at))
     }
 
-    /// The place of the first entry.
+    /// Returns the position of the first entry.
     #[must_use]
     pub fn start(&self) -> Place {
         Place { offset: 0, number: self.first }
     }
 
-    /// The entry at a place, which moves on behind it; `None` at the end. A line that is no entry (a damaged store) is
-    /// passed over.
+    /// Returns the entry at a position and advances it; `None` at the end. Lines that are no entry (damaged
+    /// data) are skipped.
     pub fn entry(&self, at: &mut Place) -> Option<Entry<'_>> {
         while at.number <= self.last {
             let rest = self.body.get(at.offset..).filter(|rest| !rest.is_empty())?;
@@ -190,14 +192,14 @@ impl Batch {
     }
 }
 
-/// A place between two entries of a batch.
+/// Position between two entries of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     offset: usize,
     number: u64,
 }
 
-/// Kind and JSON of a line.
+/// Parses a line into kind and JSON.
 fn read(line: &[u8]) -> Option<(Kind<'_>, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let (kind, rest) = line.split_once(' ')?;

@@ -1,46 +1,46 @@
-//! Conversations: messages in order, with a title and what else a client keeps with them.
+//! Conversations: messages in order, with a title and client metadata.
 
 use async_trait::async_trait;
 
 use super::{Page, StoreError};
 
-/// A conversation as it is stored.
+/// Stored conversation.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationRow {
-    /// Its id.
+    /// Id of the conversation.
     pub id: String,
-    /// Whose it is.
+    /// Owner of the conversation.
     pub owner: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
-    /// A name for people.
+    /// Title.
     pub title: Option<String>,
-    /// A JSON object.
+    /// Client metadata, a JSON object.
     pub metadata: Option<String>,
 }
 
-/// Conversations of a store.
+/// Storage of conversations.
 #[async_trait]
 pub trait Conversations: Send + Sync {
-    /// Makes a conversation.
+    /// Inserts a conversation.
     ///
     /// # Errors
     /// The database failed.
     async fn insert_conversation(&self, row: &ConversationRow) -> Result<(), StoreError>;
 
-    /// The conversation of that id.
+    /// Returns the conversation with that id.
     ///
     /// # Errors
     /// The database failed.
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError>;
 
-    /// Changes title and metadata of a conversation that is stored.
+    /// Updates title and metadata of a stored conversation.
     ///
     /// # Errors
     /// The database failed.
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError>;
 
-    /// The conversations of an owner older than the one called `after`, newest first, at most `limit`.
+    /// Lists the conversations of an owner older than the one with id `after`, newest first, at most `limit`.
     ///
     /// # Errors
     /// The database failed.
@@ -51,13 +51,13 @@ pub trait Conversations: Send + Sync {
         limit: u32,
     ) -> Result<Page<ConversationRow>, StoreError>;
 
-    /// What entries did in earlier turns of a conversation: JSON.
+    /// Returns the timed lore state of a conversation's earlier turns, as JSON.
     ///
     /// # Errors
     /// The database failed.
     async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError>;
 
-    /// Keeps it in the place of what was there, while there is the conversation.
+    /// Replaces the timed lore state, if the conversation exists.
     ///
     /// # Errors
     /// The database failed.

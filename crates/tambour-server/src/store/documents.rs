@@ -1,15 +1,15 @@
-//! Texts with versions in the database: dialogue scripts and prompt templates.
+//! Versioned texts: dialogue scripts and prompt templates.
 
 use async_trait::async_trait;
 
 use super::StoreError;
 
-/// What a document is.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// A dialogue script.
+    /// Dialogue script.
     Script,
-    /// A prompt template.
+    /// Prompt template.
     Template,
 }
 
@@ -22,91 +22,91 @@ impl DocumentKind {
     }
 }
 
-/// A document without its texts.
+/// Document without its texts.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Unique among those of its owner and kind.
+    /// Id, unique per owner and kind.
     pub id: String,
-    /// A name for people.
+    /// Display name.
     pub name: String,
     /// RFC 3339 time.
     pub created: String,
     /// RFC 3339 time of the last change.
     pub changed: String,
-    /// The version in use.
+    /// Published version.
     pub published: Option<u32>,
-    /// The last version.
+    /// Latest version.
     pub latest: u32,
 }
 
-/// One version of a document.
+/// Version of a document.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its number, from 1.
+    /// Number of the version, from 1.
     pub version: u32,
     /// RFC 3339 time.
     pub created: String,
-    /// SHA-256 of its text.
+    /// SHA-256 of the text.
     pub hash: String,
-    /// Its text.
+    /// Text of the version.
     pub text: String,
 }
 
-/// Terms on which a version is stored.
+/// Options for storing a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// Set to publish it at once.
+    /// Whether to publish it at once.
     pub publish: bool,
-    /// Set when an editor stores it by itself. It takes the place of the autosave that it is based on, unless that one is published or was
-    /// stored in an earlier ten minutes.
+    /// Whether an editor saved it automatically. It replaces the autosave that it is based on, unless that
+    /// one is published or belongs to an earlier ten-minute interval.
     pub autosave: bool,
-    /// Documents of the kind that an owner may have.
+    /// Most documents of the kind per owner.
     pub most: u32,
-    /// The last version that its author knew, 0 for none; absent: whatever is there.
+    /// Latest version that the author knew, 0 for none; no check if absent.
     pub based_on: Option<u32>,
 }
 
-/// Outcome of storing a version.
+/// Result of storing a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It has this number.
+    /// Stored with this number.
     Stored(u32),
-    /// Its owner has too many documents.
+    /// The owner has too many documents.
     TooMany,
-    /// Another version than the known one is the last; nothing was stored.
+    /// The latest version is not the expected one; nothing was stored.
     Changed,
 }
 
-/// Outcome of a change of a document that is there.
+/// Result of changing an existing document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentChange {
-    /// It was made.
+    /// Changed.
     Done,
-    /// There is no such document, or version.
+    /// The document or version does not exist.
     Missing,
-    /// Another version than the known one is the last; nothing was changed.
+    /// The latest version is not the expected one; nothing was changed.
     Changed,
 }
 
-/// What is looked for: owner and kind.
+/// Owner and kind of the documents to look up.
 pub type OfKind<'a> = (&'a str, DocumentKind);
 
-/// Documents of a store.
+/// Storage of documents.
 #[async_trait]
 pub trait Documents: Send + Sync {
-    /// The documents of an owner, by id.
+    /// Lists the documents of an owner by id.
     ///
     /// # Errors
     /// The database failed.
     async fn documents(&self, of: OfKind<'_>) -> Result<Vec<Document>, StoreError>;
 
-    /// One document.
+    /// Returns one document.
     ///
     /// # Errors
     /// The database failed.
     async fn document(&self, of: OfKind<'_>, id: &str) -> Result<Option<Document>, StoreError>;
 
-    /// Stores the next version of a document, which is made if need be, in one step with the look at what is there.
+    /// Stores the next version of a document, creating it if needed; checks and writes atomically.
     ///
     /// # Errors
     /// The database failed.
@@ -118,7 +118,7 @@ pub trait Documents: Send + Sync {
         put: Put,
     ) -> Result<PutOutcome, StoreError>;
 
-    /// Takes a version into use, while the last version is the one that it is based on, if one is given.
+    /// Publishes a version, if the latest version is `based_on` or that is absent.
     ///
     /// # Errors
     /// The database failed.
@@ -131,25 +131,25 @@ pub trait Documents: Send + Sync {
         now: &str,
     ) -> Result<DocumentChange, StoreError>;
 
-    /// The versions of a document, the last one first.
+    /// Lists the versions of a document without their texts, latest first.
     ///
     /// # Errors
     /// The database failed.
     async fn versions(&self, of: OfKind<'_>, id: &str) -> Result<Vec<Version>, StoreError>;
 
-    /// One version with its text.
+    /// Returns one version with its text.
     ///
     /// # Errors
     /// The database failed.
     async fn version(&self, of: OfKind<'_>, id: &str, version: u32) -> Result<Option<Version>, StoreError>;
 
-    /// The texts in use of an owner, by id.
+    /// Returns the published texts of an owner, by id.
     ///
     /// # Errors
     /// The database failed.
     async fn published(&self, of: OfKind<'_>) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Removes a document with its versions, while the last version is the one that this is based on, if one is given.
+    /// Deletes a document with its versions, if the latest version is `based_on` or that is absent.
     ///
     /// # Errors
     /// The database failed.

@@ -1,4 +1,4 @@
-//! Figures of replies over time: how they ended, what repaired them, what they cost. They outlive the replies.
+//! Figures of replies over time: status, repairs and cost. They are kept after the replies are deleted.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ pub struct Figures {
     pub hour: String,
     /// Owner of the replies.
     pub owner: String,
-    /// Name of the upstream; empty where it is not known any more.
+    /// Name of the upstream; empty if it is no longer known.
     pub upstream: String,
     /// Counts of replies and tokens.
     pub counts: ReplyCounts,
-    /// Bucket of the time to the first text, of those of [`FirstTexts`].
+    /// Bucket of the time to the first text, as in [`FirstTexts`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text: Option<u8>,
     /// Repairs of completed replies by rule.
@@ -27,23 +27,23 @@ pub struct Figures {
 /// Counts of replies and tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyCounts {
-    /// Replies that came to their end.
+    /// Replies that completed.
     pub completed: i64,
     /// Replies that ended with an error.
     pub failed: i64,
     /// Replies that were cancelled.
     pub cancelled: i64,
-    /// Completed replies that were repaired, and are used.
+    /// Completed replies that were repaired and used.
     pub repaired: i64,
-    /// Completed replies in whose place another text is shown, or which are kept as prose.
+    /// Completed replies shown as a fallback text or kept as prose.
     pub replaced: i64,
     /// Tokens of prompts.
     pub input_tokens: i64,
     /// Tokens of replies.
     pub output_tokens: i64,
-    /// Tokens among them for which no price is configured.
+    /// Tokens among them without a configured price.
     pub unpriced_tokens: i64,
-    /// Millionths of the currency's unit.
+    /// Cost in millionths of the currency's unit.
     pub cost: i64,
 }
 
@@ -82,13 +82,13 @@ impl ReplyCounts {
 pub struct RuleCount {
     /// Id of the rule.
     pub rule: String,
-    /// Its code.
+    /// Code of the rule.
     pub code: String,
-    /// Number of its repairs.
+    /// Number of repairs.
     pub count: i64,
 }
 
-/// Length of the steps that figures are summed up in.
+/// Length of the steps that figures are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureStep {
     /// An hour.
@@ -98,7 +98,7 @@ pub enum FigureStep {
 }
 
 impl FigureStep {
-    /// Characters of an hour that name the step.
+    /// Returns the number of characters of an hour that name the step.
     #[must_use]
     pub fn prefix(self) -> u32 {
         match self {
@@ -121,15 +121,15 @@ pub struct StepFigures {
     pub first_texts: FirstTexts,
 }
 
-/// Distribution of times to the first text: counts by bucket, of which four double the time.
+/// Distribution of times to the first text: counts by bucket; four buckets double the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstTexts(Vec<i64>);
 
-/// Number of buckets; the last one takes everything from eighteen minutes on.
+/// Number of buckets; the last one holds everything from eighteen minutes on.
 const BUCKETS: usize = 81;
 
 impl FirstTexts {
-    /// Bucket of a time in milliseconds.
+    /// Returns the bucket of a time in milliseconds.
     #[must_use]
     pub fn bucket(ms: u64) -> u8 {
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -153,7 +153,7 @@ impl FirstTexts {
         }
     }
 
-    /// Time in milliseconds that a part of them, 0 to 1, does not exceed, within a tenth; `None` of none.
+    /// Returns the quantile `part` (0 to 1) in milliseconds, accurate to a tenth; `None` if empty.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let all: i64 = self.0.iter().sum();
@@ -170,7 +170,7 @@ impl FirstTexts {
     }
 }
 
-/// Figures of a store.
+/// Storage of figures.
 #[async_trait]
 pub trait ReplyFigures: Send + Sync {
     /// Adds figures to those of their hours.
@@ -179,7 +179,8 @@ pub trait ReplyFigures: Send + Sync {
     /// The database failed.
     async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError>;
 
-    /// Figures of one owner, or of all, from one day to another, both included: by step and upstream, the first step first.
+    /// Returns figures of one owner or of all, from one day to another (inclusive), by step and upstream,
+    /// earliest first.
     ///
     /// # Errors
     /// The database failed.
@@ -190,7 +191,8 @@ pub trait ReplyFigures: Send + Sync {
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError>;
 
-    /// Repairs by rule of one owner, or of all, from one day to another, both included: the most frequent first.
+    /// Returns repairs by rule of one owner or of all, from one day to another (inclusive), most frequent
+    /// first.
     ///
     /// # Errors
     /// The database failed.

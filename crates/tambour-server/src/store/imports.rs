@@ -1,20 +1,20 @@
-//! Cards and lorebooks in the database, as their files were.
+//! Imported character cards and lorebooks, kept as their original files.
 
 use async_trait::async_trait;
 
 use super::StoreError;
 
-/// What was imported.
+/// Kind of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportKind {
-    /// A character.
+    /// Character card.
     Card,
-    /// Entries of world info.
+    /// Lorebook.
     Lorebook,
 }
 
 impl ImportKind {
-    /// Its word in the database.
+    /// Returns the name used in the database.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -24,41 +24,41 @@ impl ImportKind {
     }
 }
 
-/// A file without its bytes.
+/// Imported file without its bytes.
 #[derive(Clone, Debug)]
 pub struct ImportRow {
-    /// Unique.
+    /// Unique id.
     pub id: String,
-    /// Name of the character or the book.
+    /// Name of the character or lorebook.
     pub name: String,
     /// Name of the file.
     pub file: String,
-    /// Version of a card, or layout of a book.
+    /// Version of a card, or layout of a lorebook.
     pub version: String,
-    /// Entries of the book, also of that in a card.
+    /// Number of lore entries, including those in a card.
     pub entries: u32,
     /// RFC 3339 time.
     pub created: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// How much an owner may have.
+/// Limits of an owner's imports.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Files.
+    /// Most files.
     pub files: u32,
-    /// Bytes of all of them.
+    /// Most bytes of all files together.
     pub bytes: u64,
 }
 
-/// Imports of a store.
+/// Storage of imports.
 #[async_trait]
 pub trait Imports: Send + Sync {
-    /// Stores files, all or none; whether there was room for them.
+    /// Stores files, all or none. Returns `false` if they exceed the limits.
     ///
     /// # Errors
-    /// The database failed; none is stored.
+    /// The database failed; nothing is stored.
     async fn insert_imports(
         &self,
         owner: &str,
@@ -66,25 +66,25 @@ pub trait Imports: Send + Sync {
         room: Room,
     ) -> Result<bool, StoreError>;
 
-    /// The files of an owner, newest first.
+    /// Lists the files of an owner, newest first.
     ///
     /// # Errors
     /// The database failed.
     async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError>;
 
-    /// One file, without its bytes.
+    /// Returns one file without its bytes.
     ///
     /// # Errors
     /// The database failed.
     async fn import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<ImportRow>, StoreError>;
 
-    /// The bytes of a file, as they came.
+    /// Returns the bytes of a file, as uploaded.
     ///
     /// # Errors
     /// The database failed.
     async fn imported(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Removes a file, and the answers that name it; whether there was one.
+    /// Deletes a file and the stored responses that name it; returns `false` if there was none.
     ///
     /// # Errors
     /// The database failed.

@@ -1,66 +1,66 @@
-//! Answers that are kept for who sends the same request again.
+//! Responses kept for clients that repeat a request with the same idempotency key.
 
 use async_trait::async_trait;
 
 use super::StoreError;
 
-/// The answer of a request that made something.
+/// Response to a request that created something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// SHA-256 of the request's body.
     pub digest: Vec<u8>,
-    /// Status of the answer.
+    /// Status of the response.
     pub status: u16,
-    /// Its `Location`.
+    /// `Location` header of the response.
     pub location: Option<String>,
-    /// Its body, JSON.
+    /// Body of the response, JSON.
     pub body: Vec<u8>,
-    /// Ids that it names; with one of those things it goes.
+    /// Ids in the response; deleting one of them deletes it too.
     pub names: Vec<String>,
 }
 
-/// Whose request it was, and which.
+/// Identity of a request with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
-    /// Whose it was.
+    /// Owner of the request.
     pub owner: String,
     /// Method and path.
     pub route: String,
-    /// The client's own word for it.
+    /// Idempotency key of the client.
     pub word: String,
 }
 
 /// Result of [`Answers::claim_answer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is the caller's to carry out, until [`Answers::release`].
+    /// Claimed: the caller processes the request, until [`Answers::release`].
     Taken,
-    /// It was carried out, and answered like this.
+    /// Processed before, with this response.
     Answered(Kept),
-    /// It is being carried out.
+    /// Being processed by another caller.
     UnderWay,
 }
 
-/// Answers of a store.
+/// Storage of responses.
 #[async_trait]
 pub trait Answers: Send + Sync {
-    /// Takes a request to carry it out, in one step: of all who ask for the same at once, one has it, and once it is answered,
-    /// since an RFC 3339 time, nobody has it again.
+    /// Claims a request atomically: of several concurrent callers one gets it, and after a response since the
+    /// RFC 3339 time `since` none.
     ///
     /// # Errors
-    /// The database failed; it is not taken.
+    /// The database failed; the request is not claimed.
     async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError>;
 
-    /// Keeps the answer of a request that was taken, in the place of one that is too old to be given.
+    /// Stores the response of a claimed request, replacing an expired one.
     ///
     /// # Errors
-    /// The database failed; the request is still taken.
+    /// The database failed; the request stays claimed.
     async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError>;
 
-    /// Lets go of a request that was taken: it may be carried out again, unless its answer was kept.
+    /// Releases a claimed request: it may be processed again unless its response was stored.
     fn release(&self, sent: &Sent);
 
-    /// Deletes the answers kept before an RFC 3339 time; whether there were some.
+    /// Deletes the responses stored before an RFC 3339 time; returns `true` if there were any.
     ///
     /// # Errors
     /// The database failed.

@@ -1,8 +1,11 @@
-//! Runs and their logs: begin, append, read, follow, finish, take over. What implements it may be anywhere; nothing of it is of one process.
+//! Runs and their logs: begin, append, read, follow, finish, claim. Implementations may live in other
+//! processes or on other machines.
 //!
-//! A run is a message of a conversation, or a turn of a dialogue, whose id stands in the place of that of a conversation then.
-//! It is run by whoever holds its [`Lease`]. A lease has an epoch, which rises with each [`Log::claim`]: an older one
-//! writes nothing any more. What is one step for a caller is one step for the store: all of it is there after a crash, or none.
+//!
+//! A run is a message of a conversation, or a turn of a dialogue, whose id then takes the place of the
+//! conversation's. It is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of the
+//! lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
+//! there, or none.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,43 +17,43 @@ use futures_util::stream::BoxStream;
 
 use super::{Batch, MessageRow, Outcome, StoreError};
 
-/// Result of a write to a log. A run goes on after [`Written::Stored`] alone.
+/// Result of a write to a log. A run continues only after [`Written::Stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Written {
-    /// It is on the log. Readers see it once it is as durable as the store is configured to be.
+    /// Written. Readers see it once it is as durable as the store is configured to be.
     Stored,
-    /// It is not on the log: somebody else has claimed the run, or it was deleted.
+    /// Not written: another holder has claimed the run, or it was deleted.
     Fenced,
-    /// Nobody knows whether it is on the log.
+    /// Unknown whether it was written.
     Unknown,
-    /// It is not on the log, and nothing else will be: the store has stopped.
+    /// Not written, and nothing else will be: the store has stopped.
     Down,
 }
 
 impl Written {
-    /// `Err` with anything but [`Written::Stored`].
+    /// Returns `Err` for anything but [`Written::Stored`].
     ///
     /// # Errors
-    /// The run must stop.
+    /// The write failed; the run must stop.
     pub fn stored(self) -> Result<(), Written> {
         if self == Written::Stored { Ok(()) } else { Err(self) }
     }
 }
 
-/// A message that is to begin.
+/// Message or turn to begin.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// The message. Its number, server and epoch are given by the store.
+    /// Row of the message. The store sets number, server and epoch.
     pub row: MessageRow,
-    /// Whether its conversation begins with it. Otherwise there must be one, of the same owner.
+    /// Whether it opens its conversation. Otherwise that must exist and have the same owner.
     pub opens: bool,
     /// Whether it is refused while another message of the conversation runs.
     pub alone: bool,
-    /// RFC 3339 time: a message before it with the same word (`row.repeat`) is not the same request any more.
+    /// RFC 3339 time: an older message with the same idempotency key (`row.repeat`) is another request.
     pub since: String,
-    /// Id of the message in whose place it is made. That one and all later ones are superseded, and what they applied to the
-    /// state is taken back.
+    /// Id of the message that it replaces. That one and all later ones become superseded, and their state
+    /// updates are undone.
     pub instead: Option<String>,
 }
 
@@ -58,100 +61,102 @@ pub struct NewRun {
 pub enum Acquired {
     /// The message has begun.
     Begun {
-        /// The right to write its log.
+        /// Right to write its log.
         lease: Box<dyn Lease>,
-        /// Ready when the message survives what the store is to survive. The run may begin before.
+        /// Resolves when the message is durable. The run may begin before.
         kept: BoxFuture<'static, Written>,
     },
-    /// The same owner has begun this message with the same word.
+    /// The same owner has begun this message with the same idempotency key.
     Repeated(Box<MessageRow>),
-    /// A request with the same word is beginning.
+    /// A request with the same idempotency key is beginning.
     UnderWay,
     /// Another message of the conversation runs.
     Busy,
-    /// There is no such conversation or dialogue, or not any more.
+    /// The conversation or dialogue does not exist.
     NoConversation,
-    /// There is no message to be made anew, or not any more.
+    /// The message to be replaced does not exist.
     NoMessage,
-    /// The state before the message to be made anew is gone.
+    /// The state before the message to be replaced is gone.
     StateGone,
 }
 
-/// The right to write the log of one run.
+/// Right to write the log of one run.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// The message, with its number in the order of all of them.
+    /// Returns the row of the message, with its number among all messages.
     fn row(&self) -> &Arc<MessageRow>;
 
-    /// Rises each time somebody claims the run.
+    /// Returns the epoch, which rises each time the run is claimed.
     fn epoch(&self) -> i64;
 
-    /// Number of the next entry.
+    /// Returns the number of the next entry.
     fn next(&self) -> u64;
 
     /// Waits until the runs that began before it in the same conversation are over.
     fn turn(&self) -> BoxFuture<'static, ()>;
 
-    /// Puts a batch, which begins with entry [`Lease::next`] and does not hold the end, behind what the log has.
-    /// Readers see it when it is durable as configured, in the order of the appends.
-    /// Gives a future that waits as long as the run has to; the batch is on its way already. With anything but
-    /// [`Written::Stored`], [`Lease::next`] is what it was.
+    /// Appends a batch, which begins with entry [`Lease::next`] and does not contain the end. Readers see it
+    /// when it is durable as configured, in the order of appends. The write has started when this returns;
+    /// the future only applies back-pressure. Unless it resolves to [`Written::Stored`], [`Lease::next`] is
+    /// unchanged.
     fn append(&mut self, batch: Batch) -> Appending<'_>;
 
-    /// Waits until everything that was appended is durable as configured, and readers may see it.
+    /// Waits until everything appended is durable as configured and visible to readers.
     fn settled(&self) -> BoxFuture<'_, Written>;
 
-    /// Batches behind entry `after`, oldest first, about `bytes` of them; also those that readers may not see yet.
+    /// Reads batches after entry `after`, oldest first, about `bytes` of them, including those that readers
+    /// may not see yet.
     ///
     /// # Errors
     /// The database failed.
     async fn read(&self, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError>;
 
-    /// Ends the run in one step: the last batch, how the message ended, what came of it, its updates of the state, its usage.
-    /// Nobody sees one of them before all are durable as configured.
+    /// Finishes the run atomically: last batch, status, outcome, state updates, usage. Readers see none of
+    /// them before all are durable as configured.
     async fn finish(&mut self, end: RunEnd) -> Written;
 }
 
-/// The end of a run.
+/// End of a run.
 #[derive(Clone, Debug)]
 pub struct RunEnd {
-    /// The last entries, the end among them; empty when the log has it already.
+    /// Last entries, including the end; empty if the log has it already.
     pub last: Batch,
     /// `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// What came of it.
+    /// Outcome of the message.
     pub outcome: Outcome,
 }
 
-/// How a log stands.
+/// State of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogState {
-    /// More may come.
+    /// More entries may follow.
     Open,
-    /// Its run has ended.
+    /// The run has ended.
     Ended,
-    /// There is no such message, or not any more.
+    /// The message does not exist.
     Gone,
 }
 
-/// Where the entries of messages are. Each message has a log of its own, whose entries have numbers from 1 without gaps.
+/// Logs of messages. Each message has its own log, whose entries are numbered from 1 without gaps.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Begins a message, in one step: its word is taken, it has its place and number in its conversation, and what it is made
-    /// instead of is superseded. What is refused has changed nothing.
+    /// Begins a message atomically: claims its idempotency key, assigns its number and place in the
+    /// conversation, and supersedes the message that it replaces. A refusal changes nothing.
     ///
     /// # Errors
-    /// The store cannot keep it, or could keep nothing a moment ago.
+    /// The store cannot write, or could not a moment ago.
     async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError>;
 
-    /// Takes over a run that has not ended; whoever had it before is fenced. `None` when it has ended, or is gone.
+    /// Takes over a run that has not ended; the former holder is fenced. `None` if it has ended or does not
+    /// exist.
     ///
     /// # Errors
     /// The database failed.
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
 
-    /// Messages whose runs were going on when this server stopped last: its own, and those of nobody. What another server runs
-    /// is left to it.
+    /// Returns messages that were running when this server last stopped, and those of no server. Runs of
+    /// other servers are not included.
     ///
     /// # Errors
     /// The database failed.
@@ -160,8 +165,8 @@ pub trait Log: Send + Sync {
     /// Waits until the runs that have begun in a conversation are over.
     fn idle(&self, conversation: &str) -> BoxFuture<'static, ()>;
 
-    /// Batches that hold entries after number `after`, oldest first, at most about `bytes` of them; none if there are no more
-    /// at present. How the log stood when they were read.
+    /// Reads batches with entries after number `after`, oldest first, about `bytes` at most; none if there
+    /// are no more at present. Returns the state of the log at the time of reading too.
     fn read<'a>(
         &'a self,
         message: &'a str,
@@ -169,8 +174,8 @@ pub trait Log: Send + Sync {
         bytes: usize,
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>>;
 
-    /// The entries after number `after`, in batches of about `bytes`, as they come. It ends when nothing follows: behind the
-    /// end of the log, or where a log without an end goes on no more.
+    /// Follows the entries after number `after`, in batches of about `bytes`. The stream ends after the end
+    /// of the log, or when an unfinished log stops growing.
     fn follow(
         &self,
         message: &str,
@@ -179,11 +184,11 @@ pub trait Log: Send + Sync {
     ) -> BoxStream<'static, Result<Batch, StoreError>>;
 }
 
-/// A batch on its way to the log. Most are there at once, and cost no allocation.
+/// An append in progress. Most are done at once and need no allocation.
 pub enum Appending<'a> {
-    /// It is there, or will not be.
+    /// Completed, with its result.
     Done(Written),
-    /// It is there when this says so, or the run has to wait until what is behind has caught up.
+    /// Resolves when the batch is written, or when the run may continue after back-pressure.
     Waits(BoxFuture<'a, Written>),
 }
 

@@ -1,18 +1,18 @@
-//! Messages: their rows, and what came of them.
+//! Messages: their rows and outcomes.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Figures, Progress, StoreError, Update, Usage};
 
-/// Kinds of runs.
+/// Kind of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
-    /// A message of a conversation.
+    /// Message of a conversation.
     #[default]
     Message,
-    /// A turn of a dialogue, whose id stands in the place of that of a conversation.
+    /// Turn of a dialogue, whose id takes the place of the conversation's.
     Turn,
 }
 
@@ -22,92 +22,93 @@ impl RunKind {
     }
 }
 
-/// A message as it is stored, or a turn of a dialogue.
+/// Stored message, or turn of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MessageRow {
-    /// Its place in the order of all messages; given by the store.
+    /// Number in the order of all messages; assigned by the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
-    /// Its id.
+    /// Id of the message.
     pub id: String,
-    /// Conversation it belongs to.
+    /// Id of its conversation or dialogue.
     pub conversation_id: String,
-    /// The request that made it.
+    /// Id of the HTTP request that created it.
     pub request_id: String,
-    /// Whose it is.
+    /// Owner of the message.
     pub owner: String,
-    /// RFC 3339 time.
+    /// RFC 3339 time of creation.
     pub created: String,
-    /// `running`, `completed`, `failed`, `cancelled`, or `superseded` by one that was made in its place or before it.
+    /// `running`, `completed`, `failed`, `cancelled`, or `superseded` by a message that replaced it or an
+    /// earlier one.
     pub status: String,
-    /// What was asked for, as JSON.
+    /// The request, as JSON.
     pub request: String,
-    /// Message or turn.
+    /// Kind of the run.
     #[serde(default, skip_serializing_if = "RunKind::is_message")]
     pub kind: RunKind,
-    /// The client's own word for the request (`Idempotency-Key`).
+    /// Idempotency key of the client (`Idempotency-Key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<String>,
-    /// The server that runs it; absent in messages of versions that did not say.
+    /// Id of the server that runs it; absent in messages of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// At which of its starts.
+    /// Epoch of that server when the message began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<i64>,
-    /// What came of it, once it ended.
+    /// Outcome, once it has ended.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
 }
 
-/// What came of a message that has ended, made from its log.
+/// Outcome of an ended message, derived from its log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Bytes of all that is kept of the message.
+    /// Bytes stored for the message.
     pub size: u64,
-    /// What the message adds to its conversation, as JSON.
+    /// History messages that it adds to its conversation, as JSON.
     pub turn: Option<String>,
-    /// The record, without what is in the details, as JSON.
+    /// Record without the details, as JSON.
     pub summary: String,
-    /// Events and findings, as JSON; not read for a listing.
+    /// Prompt, events and findings, as JSON; not read for listings.
     pub details: Option<String>,
-    /// What it applied to the state of its conversation; only on the way to the database.
+    /// Updates of the conversation's state; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<Update>,
-    /// What it adds to the usage of its key; only on the way to the database.
+    /// Usage to add to its key; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Addition to the figures of its upstreams; only on the way to the database.
+    /// Figures to add to its upstreams; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figures>,
-    /// Dialogue as a turn leaves it; only on the way to the database.
+    /// Dialogue as the turn leaves it; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Box<Progress>>,
 }
 
-/// What a message adds to its conversation.
+/// History that a message adds to its conversation.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    /// The message.
+    /// Id of the message.
     pub id: String,
-    /// How it ended.
+    /// Status of the message.
     pub status: String,
-    /// As it was kept.
+    /// Stored form.
     pub turn: Option<String>,
-    /// What it can be made from where it was not: request and summary.
+    /// Request and summary to rebuild it from, where it was not stored.
     pub made_from: Option<(String, Option<String>)>,
 }
 
-/// Rows of one page, and whether there are more.
+/// One page of rows.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// In order.
+    /// Rows in order.
     pub rows: Vec<T>,
-    /// Whether more follow.
+    /// Whether more rows follow.
     pub more: bool,
 }
 
 impl Turn {
-    /// Bytes that were read for it.
+    /// Returns the bytes read for it.
     pub(super) fn size(&self) -> usize {
         let turn = self.turn.as_ref().map_or(0, String::len);
         let made_from = self
@@ -118,16 +119,16 @@ impl Turn {
     }
 }
 
-/// Messages of a store.
+/// Storage of messages.
 #[async_trait]
 pub trait Messages: Send + Sync {
-    /// The message or turn of that id.
+    /// Returns the message or turn with that id.
     ///
     /// # Errors
     /// The database failed.
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError>;
 
-    /// The newest message of an owner that was asked for with the same word, since an RFC 3339 time.
+    /// Returns the newest message of an owner with this idempotency key, created since an RFC 3339 time.
     ///
     /// # Errors
     /// The database failed.
@@ -138,8 +139,8 @@ pub trait Messages: Send + Sync {
         since: &str,
     ) -> Result<Option<MessageRow>, StoreError>;
 
-    /// Messages of a conversation with a number above `after`, oldest first, without their details: `limit` of them, and no
-    /// more than about `bytes`, but for one.
+    /// Lists messages of a conversation with a number above `after`, oldest first, without their details: at
+    /// most `limit`, and about `bytes`, but at least one.
     ///
     /// # Errors
     /// The database failed.
@@ -151,13 +152,14 @@ pub trait Messages: Send + Sync {
         bytes: usize,
     ) -> Result<Page<MessageRow>, StoreError>;
 
-    /// What the messages before one add to its conversation, newest first: about as many bytes as `bytes`, but for one.
+    /// Returns the history of the messages before one in its conversation, newest first: about `bytes`, but
+    /// at least one.
     ///
     /// # Errors
     /// The database failed.
     async fn turns_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<Turn>, StoreError>;
 
-    /// What one message adds to its conversation, if it is there.
+    /// Returns the history of one message.
     ///
     /// # Errors
     /// The database failed.

@@ -1,9 +1,11 @@
-//! What survives: the log of each message, records, conversations, settings, keys.
+//! Persistent storage: message logs, records, conversations, settings and keys.
 //!
-//! The log is the truth (invariant 9): an entry is where it survives before any reader sees it. `batch` is its format, `log`
-//! the narrow interface to it (append, read from a number, follow, end). Rows are behind traits too, each with what it stores:
-//! `messages`, `conversations`, `tools`, `documents`, `dialogues`, `imports`, `kept`, `repeats`, `states`, `figures`, `admin`, and `deletion`,
-//! which takes them away. None of them knows what they are kept in; `sqlite` does.
+//!
+//! The log is the source of truth (invariant 9): an entry is persisted before any reader sees it. `batch` is
+//! its format, `log` its narrow interface (append, read from a number, follow, finish). Rows are behind
+//! traits too, each with its row types: `messages`, `conversations`, `tools`, `documents`, `dialogues`,
+//! `imports`, `kept`, `repeats`, `states`, `figures`, `admin`, and `deletion`, which removes them. None of
+//! them depends on a database; `sqlite` implements them all.
 
 mod admin;
 pub mod batch;
@@ -43,74 +45,74 @@ pub use states::{
 };
 pub use tools::{ToolRow, Tools};
 
-/// Why the store did not do what it was asked.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database said no.
+    /// A database query failed.
     #[error("the database failed: {0}")]
     Database(Cause),
-    /// The tables could not be brought up to date.
+    /// The schema could not be migrated.
     #[error("the database could not be migrated: {0}")]
     Migration(Cause),
-    /// The data folder could not be made.
+    /// The data folder could not be created.
     #[error("the data folder cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// Another server uses the same database; it would take the messages of this one for dead.
+    /// Another server uses the same database; it would take this one's running messages for abandoned.
     #[error("the database {0} is in use by another server")]
     InUse(String),
-    /// Nothing can be written on the journal.
+    /// The journal cannot be written.
     #[error("the journal cannot be written: {0}")]
     Journal(std::io::Error),
-    /// Messages are gone with a part of the journal.
+    /// Messages are lost with a part of the journal.
     #[error("{0}")]
     Loss(Box<JournalLoss>),
-    /// Something could not be written a moment ago.
+    /// A recent write failed.
     #[error("the disk cannot be written")]
     Full,
-    /// The database takes too long.
+    /// The database did not answer within the deadline.
     #[error("the database does not answer in time")]
     Slow,
-    /// A later start of the server has taken over what this one ran.
+    /// A later start of the server has taken over this one's runs.
     #[error("another start of the server has taken over")]
     Superseded,
-    /// The writer has stopped, since the server is stopping.
+    /// The writer has stopped because the server is stopping.
     #[error("the store has been closed")]
     Closed,
 }
 
-/// What a database says of itself.
+/// Error of a database driver.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store: logs, rows, and how it is.
+/// A store: logs, rows and health.
 #[async_trait]
 pub trait Store: Log + Rows {
-    /// The server this store is of.
+    /// Returns the identity of the server that the store belongs to.
     fn own(&self) -> &Own;
 
-    /// Whether the database can follow the journal, as far as is known.
+    /// Checks that the database can follow the journal, as of its last write.
     ///
     /// # Errors
-    /// The writer's last attempt failed; it goes on trying.
+    /// The writer's last attempt failed; it keeps retrying.
     fn available(&self) -> Result<(), StoreError>;
 
-    /// Whether something can be stored: tries it, and waits for the database, two seconds at most.
+    /// Checks that the store can write: writes a probe and waits for the database, at most two seconds.
     ///
     /// # Errors
-    /// It cannot.
+    /// It cannot write.
     async fn ready(&self) -> Result<(), StoreError>;
 
-    /// Ends when the store cannot go on, and the process has to begin again.
+    /// Resolves when the store cannot continue and the process must restart.
     async fn dead(&self);
 
-    /// Lets go of those who wait for room on the disk. What they had is lost; what is on the journal is not.
+    /// Releases writes that wait for disk space. Their data is lost; the data on the journal is not.
     fn give_up(&self);
 
-    /// Stops the writer after what it has, and closes the database. A database that cannot be written is not waited for: the
-    /// next start brings it what the journal has.
+    /// Stops the writer after its pending work, and closes the database. A database that cannot be written is
+    /// not waited for: the next start replays the journal.
     async fn close(&self);
 }
 
-/// All that is stored in rows.
+/// All row storage.
 pub trait Rows:
     Admin
     + Answers

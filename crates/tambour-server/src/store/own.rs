@@ -1,11 +1,11 @@
-//! The server a store is of: an id that it has for ever, and an epoch that rises with each start. A message that runs names
-//! both, so that nobody closes what another one runs.
+//! Identity of the server that a store belongs to: a permanent id, and an epoch that rises with each start. A
+//! running message names both, so that no server closes another one's messages.
 
-/// Who runs what begins now.
+/// Identity of a server for the runs that begin now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {
     /// Id of the server, kept in its database.
     pub server: String,
-    /// How often it has started, this time included.
+    /// Number of its starts, including the current one.
     pub epoch: i64,
 }

@@ -1,49 +1,49 @@
-//! Answers to requests that may come again, kept for a day.
+//! Responses to dialogue requests that a client may repeat, kept for a day.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
-/// A request with a key, and its answer.
+/// Request with an idempotency key, and its response.
 #[derive(Clone, Debug)]
 pub struct Repeat {
-    /// Route and body.
+    /// Route and body of the request.
     pub request: String,
-    /// Status of the answer; [`Repeat::TAKEN`] while there is none.
+    /// Status of the response; [`Repeat::TAKEN`] while there is none.
     pub status: u16,
-    /// Its body.
+    /// Body of the response.
     pub answer: String,
-    /// The turn whose answer it is; absent in those of versions that did not say.
+    /// Id of the turn that it answers; absent in those of older versions.
     pub turn: Option<String>,
 }
 
 impl Repeat {
-    /// The request has been taken, and has no answer yet.
+    /// Status of a request that was accepted and has no response yet.
     pub const TAKEN: u16 = 0;
 }
 
-/// An input of a dialogue that is taken once, whatever becomes of the server.
+/// Dialogue input that is processed once, even across a restart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Once {
-    /// Whose it is.
+    /// Owner of the dialogue.
     pub owner: String,
-    /// The client's word for it.
+    /// Idempotency key of the client.
     pub repeat: String,
-    /// Route and body.
+    /// Route and body of the request.
     pub request: String,
-    /// When it came.
+    /// RFC 3339 time of the request.
     pub created: String,
-    /// What came before is forgotten.
+    /// RFC 3339 time before which entries are forgotten.
     pub since: String,
-    /// The turn in which it is taken.
+    /// Id of the turn that processes it.
     pub turn: String,
 }
 
-/// Repeats of a store.
+/// Storage of repeatable requests.
 #[async_trait]
 pub trait Repeats: Send + Sync {
-    /// The answer to a request with this key, made after `since`.
+    /// Returns the response to a request with this key, created at or after `since`.
     ///
     /// # Errors
     /// The database failed.

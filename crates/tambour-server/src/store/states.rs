@@ -1,7 +1,9 @@
-//! States of conversations: a base, what was applied to it, and the state as it was at one of the updates (F-116, R-79).
+//! States of conversations: a base, the updates applied to it, and a snapshot at one of the updates (F-116,
+//!
 //!
-//! The updates of a message come with its record, in the same transaction: all of them or none are there. What they make of
-//! the state is worked out when it is read.
+//!
+//! The updates of a message are stored with its record in one transaction, so all of them exist or none. The
+//! current state is computed when it is read.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -10,19 +12,19 @@ use tambour::state::Applied;
 
 use super::StoreError;
 
-/// One update of a message on its way to the database.
+/// Update of a message on its way to the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Update {
-    /// Its order within the conversation.
+    /// Position within the conversation.
     pub position: i64,
-    /// What was applied, as JSON.
+    /// Applied operations, as JSON.
     pub applied: String,
 }
 
-/// The present state of a conversation.
+/// Current state of a conversation.
 #[derive(Clone, Debug)]
 pub struct StateRow {
-    /// The state after all updates.
+    /// State after all updates.
     pub state: Value,
     /// JSON Schema that updates must satisfy.
     pub schema: Option<String>,
@@ -36,54 +38,54 @@ impl Default for StateRow {
     }
 }
 
-/// An update as it is stored.
+/// Stored update.
 #[derive(Clone, Debug)]
 pub struct UpdateRow {
-    /// Its order within the conversation.
+    /// Position within the conversation.
     pub position: i64,
-    /// The message, or a word of its own for what came by the route.
+    /// Id of the message, or a separate id for an update by the route.
     pub id: String,
     /// Number of the message, or of the last one before it.
     pub place: i64,
-    /// Whether it lies before the base: it is told, and not taken back any more.
+    /// Whether it is part of the base: it is still listed but cannot be undone.
     pub passed: bool,
     /// RFC 3339 time.
     pub created: String,
-    /// What was applied.
+    /// Applied operations.
     pub applied: Applied,
 }
 
-/// What was applied to the state of a conversation, oldest first.
+/// Updates of a conversation's state, oldest first.
 #[derive(Clone, Debug)]
 pub struct StateUpdates {
     pub(super) base: Value,
-    /// Place of the last update that is a part of the base; -1 while there is none.
+    /// `place` of the last update that is part of the base; -1 if there is none.
     pub(super) floor: i64,
     pub(super) present: Value,
     pub(super) upto: i64,
-    /// All that is known.
+    /// All known updates.
     pub rows: Vec<UpdateRow>,
 }
 
-/// A point in the history of a state.
+/// Point in the history of a state.
 #[derive(Clone, Copy, Debug)]
 pub enum Back<'a> {
-    /// Before everything.
+    /// Before all updates.
     Start,
-    /// After the update that came by the route under that id.
+    /// After the update by the route with this id.
     Update(&'a str),
     /// After a message, by id and number.
     After(&'a str, i64),
 }
 
-/// What came of going back.
+/// Result of a rollback.
 #[derive(Clone, Debug)]
 pub enum StateChange {
-    /// The state it is now, and how many updates were taken back.
+    /// Resulting state, and the number of updates undone.
     Done(Value, usize),
-    /// No such point is known.
+    /// The point is unknown.
     Unknown,
-    /// The point lies before what was deleted.
+    /// The point precedes deleted updates.
     Gone,
 }
 
@@ -92,7 +94,7 @@ pub(super) fn empty() -> Value {
 }
 
 impl StateUpdates {
-    /// How many updates there are up to a point; `None` if it is not known.
+    /// Returns the number of updates up to a point; `None` if it is unknown.
     pub(super) fn count(&self, to: Back<'_>) -> Option<usize> {
         let last = |fits: &dyn Fn(&UpdateRow) -> bool| self.rows.iter().rposition(fits).map(|at| at + 1);
         match to {
@@ -103,12 +105,12 @@ impl StateUpdates {
         }
     }
 
-    /// Updates that lie before the base.
+    /// Returns the number of updates that are part of the base.
     pub(super) fn passed(&self) -> usize {
         self.rows.iter().take_while(|row| row.passed).count()
     }
 
-    /// Whether the state at a point can still be told.
+    /// Returns `true` if the state at a point can still be computed.
     pub(super) fn reaches(&self, to: Back<'_>) -> bool {
         let stands = |id: &str| self.rows.iter().any(|row| row.id == id && !row.passed);
         match to {
@@ -118,7 +120,7 @@ impl StateUpdates {
         }
     }
 
-    /// The state at a point.
+    /// Computes the state at a point.
     pub fn at(&self, to: Back<'_>) -> StateChange {
         match self.count(to) {
             None => StateChange::Unknown,
@@ -127,14 +129,14 @@ impl StateUpdates {
         }
     }
 
-    /// The state after all of them.
+    /// Computes the state after all updates.
     #[must_use]
     pub fn now(&self) -> Value {
         let settled = self.rows.partition_point(|row| row.position <= self.upto);
         redone(self.present.clone(), &self.rows[settled..])
     }
 
-    /// Takes all behind the first `count` back; they leave the list. `None` when they are a part of the base.
+    /// Removes and returns the updates after the first `count`. `None` if some of them are part of the base.
     pub(super) fn take_back(&mut self, count: usize) -> Option<Vec<UpdateRow>> {
         if count < self.passed() {
             return None;
@@ -143,7 +145,7 @@ impl StateUpdates {
         Some(self.rows.split_off(count))
     }
 
-    /// Makes the first `count` a part of the base.
+    /// Makes the first `count` updates part of the base.
     pub(super) fn pass(&mut self, count: usize) {
         let passed = self.passed();
         if count > passed {
@@ -154,7 +156,7 @@ impl StateUpdates {
     }
 }
 
-/// A state with these updates. One that does not fit a damaged store is left out.
+/// Applies updates to a state. One that does not fit (damaged data) is skipped.
 fn redone(mut state: Value, rows: &[UpdateRow]) -> Value {
     for row in rows {
         if let Err(error) = row.applied.redo(&mut state) {
@@ -164,43 +166,45 @@ fn redone(mut state: Value, rows: &[UpdateRow]) -> Value {
     state
 }
 
-/// Start of the ids of updates that came by the route.
+/// Prefix of ids of updates by the route.
 pub const OWN_UPDATE: &str = "upd";
 
-/// Whether an id is that of an update that came by the route.
+/// Returns `true` for the id of an update by the route.
 #[must_use]
 pub fn is_own_update(id: &str) -> bool {
     id.strip_prefix(OWN_UPDATE).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// States of a store.
+/// Storage of states.
 #[async_trait]
 pub trait States: Send + Sync {
-    /// The state of a conversation as it is now; `None` while it has none.
+    /// Returns the current state of a conversation, or `None` if it has none.
     ///
     /// # Errors
     /// The database failed.
     async fn state(&self, conversation: &str) -> Result<Option<StateRow>, StoreError>;
 
-    /// What was applied to the state of a conversation.
+    /// Returns the updates of a conversation's state.
     ///
     /// # Errors
     /// The database failed.
     async fn state_updates(&self, conversation: &str) -> Result<StateUpdates, StoreError>;
 
-    /// The number of a message of a conversation, in the order in which they came.
+    /// Returns the number of a message of a conversation.
     ///
     /// # Errors
     /// The database failed.
     async fn message_number(&self, conversation: &str, id: &str) -> Result<Option<i64>, StoreError>;
 
-    /// Gives the state of a conversation a schema, or none. False when there is no such conversation any more.
+    /// Sets or removes the schema of a conversation's state. Returns `false` if the conversation does not
+    /// exist.
     ///
     /// # Errors
     /// The database failed.
     async fn put_state_schema(&self, conversation: &str, schema: Option<&str>) -> Result<bool, StoreError>;
 
-    /// Stores an update that came by the route, and the state after it. False when there is no such conversation any more.
+    /// Stores an update by the route with the state after it. Returns `false` if the conversation does not
+    /// exist.
     ///
     /// # Errors
     /// The database failed.
@@ -212,13 +216,13 @@ pub trait States: Send + Sync {
         created_state: (&str, &str),
     ) -> Result<bool, StoreError>;
 
-    /// Makes what came since the last time a part of what is read at once.
+    /// Stores `row` as the new snapshot, so that later reads apply fewer updates.
     ///
     /// # Errors
     /// The database failed.
     async fn settle_state(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError>;
 
-    /// Takes the state of a conversation back to a point.
+    /// Rolls the state of a conversation back to a point.
     ///
     /// # Errors
     /// The database failed.

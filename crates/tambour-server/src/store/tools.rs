@@ -1,49 +1,49 @@
-//! Tools in the database.
+//! Registered tools.
 
 use async_trait::async_trait;
 
 use super::StoreError;
 
-/// A registered tool as it is stored.
+/// Stored tool.
 #[derive(Clone)]
 pub struct ToolRow {
-    /// Key whose it is.
+    /// Owner of the tool.
     pub owner: String,
-    /// Unique among those of its owner.
+    /// Name, unique per owner.
     pub name: String,
     /// RFC 3339 time.
     pub created: String,
     /// RFC 3339 time of the last change.
     pub changed: String,
-    /// What was given for it, as JSON, without the secret.
+    /// Definition without the secret, as JSON.
     pub definition: String,
-    /// Signs what its webhook is sent.
+    /// Secret that signs requests to its webhook.
     pub secret: Option<String>,
 }
 
-/// Tools of a store.
+/// Storage of tools.
 #[async_trait]
 pub trait Tools: Send + Sync {
-    /// The tools of an owner, by name.
+    /// Lists the tools of an owner by name.
     ///
     /// # Errors
     /// The database failed.
     async fn tools(&self, owner: &str) -> Result<Vec<ToolRow>, StoreError>;
 
-    /// One tool of an owner.
+    /// Returns one tool of an owner.
     ///
     /// # Errors
     /// The database failed.
     async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError>;
 
-    /// Stores a tool in the place of one of its name; the time it was first made is kept. False when its owner has `most` others
-    /// already.
+    /// Stores a tool, replacing one of the same name but not its creation time. Returns `false` if the owner
+    /// already has `most` others.
     ///
     /// # Errors
     /// The database failed.
     async fn put_tool(&self, row: &ToolRow, most: u32) -> Result<bool, StoreError>;
 
-    /// Removes a tool; whether there was one.
+    /// Deletes a tool; returns `false` if there was none.
     ///
     /// # Errors
     /// The database failed.

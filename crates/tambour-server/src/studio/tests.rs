@@ -7,7 +7,7 @@ use rust_embed::{EmbeddedFile, Metadata};
 
 use super::{answer, page, policy};
 
-/// A studio of three files, one of them packed too.
+/// Returns a file of a studio of three files, one of which has a gzip variant.
 fn files(name: &str) -> Option<EmbeddedFile> {
     let data: &'static [u8] = match name {
         "index.html" => b"<meta name=\"csp-nonce\" content=\"__CSP_NONCE__\">",

@@ -1,4 +1,4 @@
-//! The span of one call of a model, from the request to the end of the reply.
+//! Span of one model call, from the request to the end of the reply.
 
 use std::time::Instant;
 
@@ -11,24 +11,24 @@ use super::on::Span;
 use super::{Asked, genai};
 use crate::upstream::{Ask, Item};
 
-/// A span that ends when this goes.
+/// Span that ends when it is dropped.
 pub(crate) struct ChatSpan {
     span: Span,
     started: Instant,
-    /// Seconds until text came.
+    /// Seconds until the first text.
     first_text: Option<f64>,
     usage: Option<Value>,
     finish: Option<FinishReason>,
-    /// Where texts are traced.
+    /// Collected reply, if texts are traced.
     said: Option<genai::Said>,
-    /// Attempts that failed and were followed by another one.
+    /// Failed attempts that were retried.
     again: i64,
-    /// The code of the failure that it ended with.
+    /// Code of the final failure.
     failed: Option<String>,
 }
 
 impl Span {
-    /// A model is asked.
+    /// Starts the span of a model call.
     pub(crate) fn chat(&self, asked: &Asked<'_>, ask: &Ask) -> Option<Box<ChatSpan>> {
         let content = self.content()?;
         let span = self.client(genai::chat_name(asked), genai::chat(asked, ask, content));
@@ -46,12 +46,12 @@ impl Span {
 }
 
 impl ChatSpan {
-    /// Puts the span into the headers of the request.
+    /// Adds the trace context to the headers of the request.
     pub(crate) fn headers(&self, headers: &mut HeaderMap) {
         self.span.headers(headers);
     }
 
-    /// This came.
+    /// Records received items.
     pub(crate) fn came(&mut self, items: &[Item]) {
         for item in items {
             match item {
@@ -73,13 +73,13 @@ impl ChatSpan {
                 }
                 Item::Usage(usage) => self.usage = Some(usage.clone()),
                 Item::End(End::Finished(reason) | End::Incomplete(reason)) => self.finish = Some(*reason),
-                // Told by `failed`.
+                // Recorded by `failed`.
                 Item::End(_) => {}
             }
         }
     }
 
-    /// An attempt failed, and another one follows or none.
+    /// Records a failed attempt, and whether it is retried.
     pub(crate) fn failed(&mut self, code: &str, again: bool) {
         if again { self.again += 1 } else { self.failed = Some(code.to_owned()) }
     }
@@ -92,7 +92,7 @@ impl Drop for ChatSpan {
         if self.again > 0 {
             self.span.set([opentelemetry::KeyValue::new("tambour.retries", self.again)]);
         }
-        // Who goes before the end has broken the call off.
+        // Dropped before the end: the call counts as aborted.
         let outcome = match (&self.failed, self.finish) {
             (Some(_), _) => "failed",
             (None, Some(_)) => "completed",

@@ -1,4 +1,5 @@
-//! Brings spans to the collector, in batches and off the way of the messages. What it does not take in time is dropped.
+//! Export of spans to the collector, in batches beside the messages. Batches that it does not accept in time
+//! are dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,12 +15,12 @@ use tokio::runtime::Handle;
 use crate::config::TelemetryConfig;
 use crate::upstream::is_local;
 
-/// How long the collector gets for a batch, and for the last ones.
+/// Timeout of a batch, and of the last ones at shutdown.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes that are read of what it answers.
+/// Most bytes read of its responses.
 const ANSWER: usize = 64 << 10;
 
-/// What makes spans and sends them to a collector.
+/// Creates the provider of spans that are sent to a collector.
 pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTracerProvider, HttpError> {
     let exporter = SpanExporter::builder()
         .with_http()
@@ -40,12 +41,12 @@ pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTr
         .build())
 }
 
-/// Sends batches on the server's runtime: what hands them over has a thread without one.
+/// HTTP client that sends batches on the server's runtime: the exporter's thread has none.
 #[derive(Debug)]
 struct Client {
     inner: reqwest::Client,
     runtime: Handle,
-    /// Whether the last batch was not taken.
+    /// Whether the last batch was refused.
     failing: AtomicBool,
 }
 
@@ -57,7 +58,7 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")));
         if reqwest::Url::parse(endpoint)?.host_str().is_some_and(is_local) {
-            // A proxy of the environment is for the world outside.
+            // Proxies of the environment are not used for local hosts.
             inner = inner.no_proxy();
         }
         Ok(Client { inner: inner.build()?, runtime: Handle::current(), failing: AtomicBool::new(false) })
@@ -76,7 +77,7 @@ impl HttpClient for Client {
             Ok(response) => Some(format!("it answered {}", response.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
-        // Once, and not for each batch.
+        // Logged once, not for each batch.
         let failed = self.failing.swap(trouble.is_some(), Ordering::Relaxed);
         match trouble {
             Some(error) if !failed => tracing::warn!(error, "the collector takes no traces"),
@@ -88,7 +89,7 @@ impl HttpClient for Client {
 }
 
 async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-    // A URL may have a password in it.
+    // The URL may contain a password.
     let mut answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
     let mut response = Response::builder().status(answer.status());
     if let Some(headers) = response.headers_mut() {

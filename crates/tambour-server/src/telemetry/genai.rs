@@ -1,5 +1,5 @@
-//! The names that OpenTelemetry gives to calls of models and tools, and what goes under them. The convention is still changing: a new
-//! version of it changes this file and no other.
+//! Attribute names and values of the OpenTelemetry convention for model and tool calls. The convention is
+//! still changing; a new version of it affects this file only.
 
 use opentelemetry::{Array, KeyValue, StringValue, Value as Attribute};
 use reqwest::Url;
@@ -10,9 +10,9 @@ use super::{Asked, ToolCalled};
 use crate::quotas::Tokens;
 use crate::upstream::{Ask, Message, NativeCall};
 
-/// A conversation, or a dialogue.
+/// Conversation or dialogue.
 pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
-/// Why something failed: a code of ours.
+/// Failure code.
 pub(super) const ERROR: &str = "error.type";
 const OPERATION: &str = "gen_ai.operation.name";
 const PROVIDER: &str = "gen_ai.provider.name";
@@ -36,12 +36,12 @@ const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 const RESULT: &str = "gen_ai.tool.call.result";
 const ADDRESS: &str = "server.address";
 const PORT: &str = "server.port";
-/// Bytes of one attribute with texts; what is longer is left out, and said to be.
+/// Most bytes of one text attribute; longer ones are omitted and marked.
 const MOST: usize = 256 << 10;
-/// An attribute that was left out.
+/// Name of an omitted attribute.
 const OMITTED: &str = "tambour.content_omitted";
 
-/// What a model said, where traces have texts.
+/// Reply of a model, if texts are traced.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) text: String,
@@ -49,12 +49,12 @@ pub(super) struct Said {
     pub(super) calls: Vec<NativeCall>,
 }
 
-/// The name of the span of a call of a model.
+/// Returns the span name of a model call.
 pub(super) fn chat_name(asked: &Asked<'_>) -> String {
     asked.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
 }
 
-/// What is known of a call of a model before there is an answer.
+/// Returns the attributes of a model call that are known before the response.
 pub(super) fn chat(asked: &Asked<'_>, ask: &Ask, content: bool) -> Vec<KeyValue> {
     let provider = match asked.provider {
         "gemini" => "gcp.gemini",
@@ -90,7 +90,7 @@ pub(super) fn chat(asked: &Asked<'_>, ask: &Ask, content: bool) -> Vec<KeyValue>
     all
 }
 
-/// What came of it.
+/// Returns the attributes of an ended model call.
 pub(super) fn chat_end(
     usage: Option<&Value>,
     first_text: Option<f64>,
@@ -125,12 +125,12 @@ pub(super) fn chat_end(
     all
 }
 
-/// The name of the span of a call of a tool.
+/// Returns the span name of a tool call.
 pub(super) fn tool_name(tool: &ToolCalled<'_>) -> String {
     format!("execute_tool {}", tool.name)
 }
 
-/// What is known of a call of a tool before it is over.
+/// Returns the attributes of a tool call that are known before its result.
 pub(super) fn tool(tool: &ToolCalled<'_>, content: bool) -> Vec<KeyValue> {
     let mut all = vec![
         KeyValue::new(OPERATION, "execute_tool"),
@@ -144,18 +144,18 @@ pub(super) fn tool(tool: &ToolCalled<'_>, content: bool) -> Vec<KeyValue> {
     all
 }
 
-/// What a tool answered.
+/// Returns the attribute of a tool's result.
 pub(super) fn result(result: &Value) -> KeyValue {
     texts(RESULT, result)
 }
 
-/// Texts as JSON.
+/// Returns a JSON text attribute.
 fn texts(name: &'static str, value: &Value) -> KeyValue {
     let text = value.to_string();
     if text.len() > MOST { KeyValue::new(OMITTED, name) } else { KeyValue::new(name, text) }
 }
 
-/// A message as the convention writes it.
+/// Converts a message to the convention's form.
 fn message(said: &Message) -> Value {
     let text = said.text();
     let mut parts = Vec::new();

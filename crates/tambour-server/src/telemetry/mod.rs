@@ -1,5 +1,5 @@
-//! Traces of what the server does, for a collector of OpenTelemetry: a span for each message and each turn of a dialogue, and in it
-//! one for each call of a model and of a tool. Off unless `telemetry.otlp_endpoint` is set, and without the feature `otel`.
+//! Tracing for an OpenTelemetry collector: a span for each message and dialogue turn, with child spans for
+//! model and tool calls. Off unless `telemetry.otlp_endpoint` is set, and without the feature `otel`.
 
 #[cfg(feature = "otel")]
 mod chat;
@@ -24,22 +24,22 @@ use on as chosen;
 pub use chosen::Span;
 pub(crate) use chosen::{Parent, Traces};
 
-/// Who is asked for a reply.
+/// Target of a model call.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
 pub(crate) struct Asked<'a> {
     /// Kind of the service, such as `openai`.
     pub(crate) provider: &'a str,
-    /// Its base URL, where it has one.
+    /// Base URL, if it has one.
     pub(crate) base: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
 }
 
-/// A call of a tool.
+/// Tool call, as described to a span.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
 pub(crate) struct ToolCalled<'a> {
     pub(crate) name: &'a str,
     pub(crate) call_id: &'a str,
-    /// Whether the caller runs it, and not the server.
+    /// Whether the client runs it instead of the server.
     pub(crate) by_client: bool,
     pub(crate) args: &'a serde_json::Value,
 }

@@ -1,4 +1,4 @@
-//! A server that was built without the feature `otel` traces nothing: a configuration with an endpoint is refused.
+//! Stub without the feature `otel`: nothing is traced, and a configuration with an endpoint is refused.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
@@ -7,19 +7,19 @@ use super::{Asked, ToolCalled};
 use crate::config::{Config, ConfigError};
 use crate::upstream::{Ask, Item};
 
-/// Nobody to send spans to.
+/// Tracer stub.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(());
 
-/// No span.
+/// Span stub.
 #[derive(Clone, Debug, Default)]
 pub struct Span(());
 
-/// No span of a caller.
+/// Parent span stub.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parent(());
 
-/// There is none.
+/// Never constructed.
 pub(crate) enum ChatSpan {}
 
 impl Traces {

@@ -1,4 +1,4 @@
-//! Spans, and whom they are sent to.
+//! Spans, and the tracer that creates them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{ToolCalled, collector, genai};
 use crate::config::{Config, ConfigError};
 
-/// Makes spans, if they are sent anywhere. Cloning shares it.
+/// Creates spans if tracing is configured. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(Option<Arc<Tracing>>);
 
@@ -27,7 +27,7 @@ struct Tracing {
     content: bool,
 }
 
-/// A span of a message, a turn, or a call of a tool; none where nothing is traced. Cloning shares it.
+/// Span of a message, a turn or a call; empty where nothing is traced. Clones share it.
 #[derive(Clone, Default)]
 pub struct Span(Option<Arc<Begun>>);
 
@@ -36,7 +36,7 @@ struct Begun {
     context: Context,
 }
 
-/// The span of who calls, of its `traceparent`.
+/// Parent span of the caller, from `traceparent`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parent(Option<Box<SpanContext>>);
 
@@ -49,10 +49,10 @@ impl std::fmt::Debug for Span {
 }
 
 impl Traces {
-    /// Begins to trace, if the configuration says where to.
+    /// Starts tracing if the configuration has an endpoint.
     ///
     /// # Errors
-    /// The collector cannot be asked.
+    /// The client of the collector cannot be created.
     pub(crate) fn start(config: &Config) -> Result<Traces, ConfigError> {
         let Some(endpoint) = config.telemetry.endpoint() else { return Ok(Traces::default()) };
         let provider = collector::provider(endpoint, &config.telemetry)
@@ -61,7 +61,7 @@ impl Traces {
         Ok(Traces(Some(Arc::new(Tracing { provider, tracer, content: config.telemetry.content }))))
     }
 
-    /// The span that a request came in.
+    /// Reads the caller's span from the request headers.
     pub(crate) fn parent(&self, headers: &HeaderMap) -> Parent {
         if self.0.is_none() {
             return Parent::default();
@@ -72,7 +72,7 @@ impl Traces {
         Parent(span.is_valid().then(|| Box::new(span)))
     }
 
-    /// A message begins.
+    /// Starts the span of a message.
     pub(crate) fn message(&self, parent: &Parent, id: &str, conversation: &str, dialect: &str) -> Span {
         self.root(parent, "message", || {
             vec![
@@ -83,7 +83,7 @@ impl Traces {
         })
     }
 
-    /// A turn of a dialogue begins.
+    /// Starts the span of a dialogue turn.
     pub(crate) fn turn(&self, parent: &Parent, dialogue: &str) -> Span {
         self.root(parent, "dialogue turn", || vec![KeyValue::new(genai::CONVERSATION, dialogue.to_owned())])
     }
@@ -106,10 +106,10 @@ impl Traces {
         )
     }
 
-    /// Sends what has not been sent.
+    /// Sends the remaining spans.
     pub(crate) async fn stop(&self) {
         let Some(traces) = self.0.clone() else { return };
-        // It waits for the collector, on its own.
+        // Blocks until the collector has answered.
         let stopped =
             tokio::task::spawn_blocking(move || traces.provider.shutdown_with_timeout(collector::PATIENCE));
         if let Ok(Err(error)) = stopped.await {
@@ -124,12 +124,12 @@ fn begin(traces: &Arc<Tracing>, parent: &Context, span: SpanBuilder) -> Span {
 }
 
 impl Span {
-    /// A call of another service within this one.
+    /// Starts a child span for a call to another service.
     pub(super) fn client(&self, name: String, known: Vec<KeyValue>) -> Span {
         self.within(SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(known))
     }
 
-    /// A tool is called.
+    /// Starts a child span for a tool call.
     pub(crate) fn tool(&self, tool: &ToolCalled<'_>) -> Span {
         let Some(content) = self.content() else { return Span::default() };
         let span = SpanBuilder::from_name(genai::tool_name(tool)).with_kind(SpanKind::Internal);
@@ -141,7 +141,7 @@ impl Span {
         begin(&begun.traces, &begun.context, span)
     }
 
-    /// Whether texts are traced; nothing where nothing is.
+    /// Returns whether texts are traced; `None` if nothing is.
     pub(super) fn content(&self) -> Option<bool> {
         self.0.as_ref().map(|begun| begun.traces.content && begun.context.span().is_recording())
     }
@@ -152,21 +152,21 @@ impl Span {
         }
     }
 
-    /// Puts the span into the headers of a request to somebody else.
+    /// Adds the trace context to the headers of an outgoing request.
     pub(crate) fn headers(&self, headers: &mut HeaderMap) {
         if let Some(begun) = &self.0 {
             TraceContextPropagator::new().inject_context(&begun.context, &mut HeaderInjector(headers));
         }
     }
 
-    /// What a tool answered.
+    /// Records a tool's result.
     pub(crate) fn result(&self, result: &Value) {
         if self.content() == Some(true) {
             self.set([genai::result(result)]);
         }
     }
 
-    /// Something went wrong: its code.
+    /// Records a failure by its code.
     pub(crate) fn fail(&self, code: &str) {
         let Some(begun) = &self.0 else { return };
         let span = begun.context.span();
@@ -174,7 +174,7 @@ impl Span {
         span.set_status(Status::error(code.to_owned()));
     }
 
-    /// It is over.
+    /// Ends the span.
     pub(crate) fn end(&self, outcome: &str) {
         let Some(begun) = &self.0 else { return };
         let span = begun.context.span();

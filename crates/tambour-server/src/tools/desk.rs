@@ -1,5 +1,5 @@
-//! Where clients leave what a running message waits for: yes or no to its calls, and results of the calls they run
-//! themselves. The first who answers for a call is heard; nobody can answer for it again.
+//! Exchange between running messages and clients: confirmations of tool calls, and results of calls that
+//! clients run. The first answer to a call is taken; later ones are refused.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,75 +8,75 @@ use serde_json::Value;
 use tambour::event::{ToolCall, ToolError};
 use tokio::sync::watch;
 
-/// The desks of messages that are running, by id of the message.
+/// Desks of running messages, by message id.
 #[derive(Default)]
 pub(crate) struct Desks {
     by_message: Mutex<HashMap<String, Arc<Desk>>>,
 }
 
-/// The desk of one message.
+/// Desk of one message.
 #[derive(Default)]
 pub(crate) struct Desk {
     calls: Mutex<BTreeMap<String, Slot>>,
     changed: watch::Sender<()>,
 }
 
-/// What is known of one call.
+/// State of one call.
 #[derive(Default)]
 struct Slot {
     decision: Wanted<Decision>,
     result: Wanted<Answer>,
 }
 
-/// Something a client may leave.
+/// State of an answer that a client may give.
 #[derive(Default)]
 enum Wanted<T> {
-    /// Not waited for, or not any more.
+    /// Not expected.
     #[default]
     No,
-    /// Waited for.
+    /// Expected.
     Open,
-    /// Left, and not yet taken.
+    /// Given, and not yet taken.
     Given(T),
-    /// Left and taken, or too late.
+    /// Taken, or too late.
     Done,
 }
 
-/// A person's word about a call.
+/// Decision of a person about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allow: bool,
     pub(crate) reason: Option<String>,
 }
 
-/// What a client's tool gave.
+/// Result of a client's tool.
 pub(crate) type Answer = Result<Value, ToolError>;
 
-/// Why something that was left is not taken.
+/// Reason why an answer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The message has no such call.
     Unknown(String),
-    /// It was answered before, or its time is over.
+    /// It was answered already, or too late.
     Answered(String),
-    /// Nobody waits for that.
+    /// No such answer is expected.
     NotWaiting(String),
 }
 
 impl Desks {
-    /// The desk of a message that may call tools.
+    /// Opens the desk of a message that may call tools.
     pub(crate) fn open(&self, message: &str) -> Arc<Desk> {
         let desk = Arc::new(Desk::default());
         self.lock().insert(message.to_owned(), desk.clone());
         desk
     }
 
-    /// The desk of a running message, if it has one.
+    /// Returns the desk of a running message, if it has one.
     pub(crate) fn get(&self, message: &str) -> Option<Arc<Desk>> {
         self.lock().get(message).cloned()
     }
 
-    /// The message has ended.
+    /// Removes the desk of an ended message.
     pub(crate) fn remove(&self, message: &str) {
         self.lock().remove(message);
     }
@@ -87,7 +87,7 @@ impl Desks {
 }
 
 impl Desk {
-    /// These calls are known from now on; those that `asks` names wait for a decision.
+    /// Registers calls; those selected by `asks` need a decision.
     pub(crate) fn announce(&self, calls: &[ToolCall], asks: impl Fn(&ToolCall) -> bool) {
         let mut slots = self.lock();
         for call in calls {
@@ -96,7 +96,7 @@ impl Desk {
         }
     }
 
-    /// The results of these calls are waited for from now on.
+    /// Expects the results of these calls from now on.
     pub(crate) fn want_results(&self, calls: &[ToolCall]) {
         let mut slots = self.lock();
         for call in calls {
@@ -114,7 +114,7 @@ impl Desk {
         self.all(calls, |slot| &mut slot.result).await
     }
 
-    /// Takes what has been left for these calls; what comes from now on is too late.
+    /// Takes the answers given for these calls; later ones are refused.
     pub(crate) fn close(&self, calls: &[ToolCall]) -> (Vec<Option<Decision>>, Vec<Option<Answer>>) {
         let mut slots = self.lock();
         let mut take = |call: &ToolCall| {
@@ -124,12 +124,12 @@ impl Desk {
         calls.iter().map(&mut take).unzip()
     }
 
-    /// Takes decisions, all of them or none.
+    /// Accepts decisions, all or none.
     pub(crate) fn decide(&self, given: Vec<(String, Decision)>) -> Result<(), Refusal> {
         self.leave(given, |slot| &mut slot.decision)
     }
 
-    /// Takes results, all of them or none.
+    /// Accepts results, all or none.
     pub(crate) fn answer(&self, given: Vec<(String, Answer)>) -> Result<(), Refusal> {
         self.leave(given, |slot| &mut slot.result)
     }
@@ -169,7 +169,7 @@ impl Desk {
         }
     }
 
-    /// What was left for these calls, if it is complete.
+    /// Takes the answers to these calls, if they are complete.
     fn taken<T>(&self, calls: &[ToolCall], place: impl Fn(&mut Slot) -> &mut Wanted<T>) -> Option<Vec<T>> {
         let mut slots = self.lock();
         let mut given =
@@ -186,7 +186,7 @@ impl Desk {
 }
 
 impl<T> Wanted<T> {
-    /// Takes what was left, and nothing after it.
+    /// Takes the answer and closes the slot.
     fn close(&mut self) -> Option<T> {
         match self {
             Wanted::No => None,

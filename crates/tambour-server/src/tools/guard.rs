@@ -1,4 +1,5 @@
-//! Where webhooks may go: hosts that the configuration names, at addresses that are not this machine or its network.
+//! Access rule for webhooks: hosts that the configuration lists, at public addresses unless private ones are
+//! allowed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,36 +7,36 @@ use reqwest::Url;
 
 use super::ToolLimits;
 
-/// The rule.
+/// Access rule for webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guard {
     hosts: Vec<String>,
     private: bool,
 }
 
-/// Why a webhook may not be called.
+/// Reason why a webhook may not be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Barred {
-    /// Not a URL that can be called.
+    /// The URL is unusable.
     #[error(
         "`{0}` is no URL of a webhook: it begins with http:// or https://, names a host, and holds no password"
     )]
     Url(String),
-    /// The configuration does not name it.
+    /// The configuration does not list the host.
     #[error("the host `{0}` is not in `tools.allowed_hosts` of the server's configuration")]
     Host(String),
-    /// An address inside.
+    /// The address is private.
     #[error(
         "the address {0} is of this machine or of a private network; `tools.allow_private` of the server's configuration permits those"
     )]
     Private(IpAddr),
-    /// An address that is never called.
+    /// The address is never called.
     #[error("the address {0} is never called: it is link-local, multicast, reserved or unspecified")]
     Never(IpAddr),
 }
 
 impl Barred {
-    /// The same in Chinese.
+    /// Returns the reason in Chinese.
     pub(crate) fn zh(&self) -> String {
         match self {
             Barred::Url(url) => {
@@ -60,8 +61,8 @@ impl Guard {
         Guard { hosts, private: limits.allow_private }
     }
 
-    /// The URL, if it may be called as far as can be told without resolving its name. Spellings of addresses (decimal,
-    /// octal, hexadecimal, short) are made one by the URL parser.
+    /// Checks a URL without resolving its host name. The URL parser normalizes all spellings of addresses
+    /// (decimal, octal, hexadecimal, short).
     pub(crate) fn url(&self, text: &str) -> Result<Url, Barred> {
         let wrong = || Barred::Url(text.chars().take(200).collect());
         let url = Url::parse(text).map_err(|_| wrong())?;
@@ -81,7 +82,7 @@ impl Guard {
         Ok(url)
     }
 
-    /// Whether an address may be called.
+    /// Checks an address.
     pub(crate) fn address(&self, address: IpAddr) -> Result<(), Barred> {
         match kind(address) {
             Kind::Public => Ok(()),
@@ -92,19 +93,19 @@ impl Guard {
     }
 }
 
-/// A host as it is compared: lower case, without the dot that may end a full name.
+/// Normalizes a host for comparison: lower case, without a final dot.
 fn plain(host: &str) -> String {
     host.trim().trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Whether an entry of the list names this host.
+/// Returns `true` if an entry of the list matches this host and port.
 fn names(entry: &str, host: &str, port: u16) -> bool {
     let (name, of_port) = match entry.rsplit_once(':') {
-        // Not the last colon of an IPv6 address.
+        // The last colon of an IPv6 address separates no port.
         Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, Some(digits)),
         _ => (entry, None),
     };
-    // What is no port names no host: it must not stand for every port.
+    // An invalid port must match no port instead of every one.
     if of_port.is_some_and(|digits| digits.parse::<u16>() != Ok(port)) {
         return false;
     }
@@ -131,9 +132,9 @@ fn kind(address: IpAddr) -> Kind {
 fn kind_v4(v4: Ipv4Addr) -> Kind {
     let [a, b, c, _] = v4.octets();
     match (a, b, c) {
-        // "This network", link-local (where clouds keep their metadata), multicast and what is reserved.
+        // "This network", link-local (cloud metadata services), multicast and reserved.
         (0 | 224.., ..) | (169, 254, _) => Kind::Never,
-        // Protocol assignments, documentation, benchmarks, and the old relay of 6to4.
+        // Protocol assignments, documentation, benchmarks, and the old 6to4 relay.
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => Kind::Never,
         (10 | 127, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Kind::Private,
         _ => Kind::Public,
@@ -147,11 +148,11 @@ fn kind_v6(v6: Ipv6Addr) -> Kind {
     let [a, b, c, d, e, f, g, h] = v6.segments();
     let last = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
     match (a, b) {
-        // NAT64 leads to the IPv4 address inside.
+        // NAT64 leads to the embedded IPv4 address.
         (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => kind_v4(last()),
         _ if v6 == Ipv6Addr::LOCALHOST => Kind::Private,
         (0xfc00..=0xfdff, _) => Kind::Private,
-        // Only global unicast is public, and of that not Teredo, 6to4, ORCHID and documentation.
+        // Public is only global unicast, without Teredo, 6to4, ORCHID and documentation.
         (0x2001, 0..=0x1ff | 0xdb8) | (0x2002, _) | (0x3fff, _) => Kind::Never,
         (0x2000..=0x3fff, _) => Kind::Public,
         _ => Kind::Never,
@@ -178,7 +179,7 @@ mod tests {
             ("10.1.2.3", Kind::Private),
             ("172.31.0.1", Kind::Private),
             ("192.168.1.1", Kind::Private),
-            // Addresses of providers behind whom many customers stand.
+            // Shared addresses of carrier-grade NAT begin right above.
             ("100.63.255.255", Kind::Public),
             ("100.64.0.0", Kind::Private),
             ("100.127.255.255", Kind::Private),

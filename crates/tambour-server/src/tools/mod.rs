@@ -1,6 +1,7 @@
-//! Tools and who runs them: what is registered, where webhooks may go, what a call is and what came of it.
+//! Tools and their executors: definitions, access rules, clients' answers, webhooks, and error results.
 //!
-//! What does not belong here: when calls run, which is the loop in `drive`.
+//!
+//! The order of calls does not belong here but to the loop in `drive`.
 
 mod desk;
 mod guard;
@@ -22,31 +23,31 @@ pub(crate) use told::{told, told_one};
 pub(crate) use trouble::Trouble;
 pub(crate) use webhook::{Request, Webhooks, environment};
 
-/// How tools may be run.
+/// Limits of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolLimits {
-    /// Hosts that webhooks may be on: `host`, `host:port` or `*.domain`. None by default.
+    /// Hosts of webhooks: `host`, `host:port` or `*.domain`. None by default.
     pub allowed_hosts: Vec<String>,
-    /// Whether an allowed host may have an address of this machine or of a private network.
+    /// Whether an allowed host may have a loopback or private address.
     pub allow_private: bool,
-    /// Replies of one message that may call tools.
+    /// Most replies of one message that may call tools.
     pub max_iterations: u32,
-    /// Milliseconds that a webhook gets when its tool does not say.
+    /// Timeout of a webhook in milliseconds, if its tool has none.
     pub timeout_ms: u64,
-    /// Most milliseconds that a tool may say.
+    /// Longest timeout of a tool in milliseconds.
     pub max_timeout_ms: u64,
     /// Milliseconds that clients get to post results.
     pub results_ms: u64,
     /// Milliseconds that people get to confirm calls.
     pub confirmations_ms: u64,
-    /// Bytes of a webhook's answer.
+    /// Most bytes of a webhook's response.
     pub max_answer: usize,
-    /// Bytes of one result that the model is shown.
+    /// Most bytes of one result that the model is shown.
     pub max_shown: usize,
-    /// Patterns of one schema; the tools of a message may have four times as many together.
+    /// Most patterns of one schema; all tools of a message may have four times as many together.
     pub max_patterns: usize,
-    /// Bytes of one of them when it is compiled.
+    /// Most bytes of one compiled pattern.
     pub max_pattern_bytes: usize,
 }
 
@@ -68,51 +69,51 @@ impl Default for ToolLimits {
     }
 }
 
-/// What is asked of `PUT /api/v1/tools/{name}`.
+/// Body of `PUT /api/v1/tools/{name}`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Definition {
-    /// What it does, in one line; the `description` of its schema when absent.
+    /// Description of the tool in one line; the `description` of its schema when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
     pub(crate) schema: Value,
-    /// Who may call it; everybody when absent.
+    /// Callers that may use it; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) callers: Option<Vec<String>>,
-    /// Whether it changes nothing; `readOnly` of its schema when absent.
+    /// Whether it has no side effects; `readOnly` of its schema when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_only: Option<bool>,
-    /// Whether a person is asked before it runs.
+    /// Whether a person must confirm each call.
     #[serde(default)]
     pub(crate) confirm: bool,
-    /// Who runs it.
+    /// Executor of the tool.
     pub(crate) executor: Executor,
 }
 
-/// Who runs a tool.
+/// Executor of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Executor {
-    /// The server posts the call to a URL; the answer is the result.
+    /// Webhook: the server posts the call to a URL; the response is the result.
     Http {
-        /// `http` or `https`, on a host of `tools.allowed_hosts`.
+        /// URL, `http` or `https`, on a host of `tools.allowed_hosts`.
         url: String,
-        /// Milliseconds it gets.
+        /// Timeout in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
-        /// Signs the calls. Taken, and never shown.
+        /// Secret that signs the calls; never shown.
         #[serde(default, skip_serializing)]
         #[schema(value_type = Option<String>)]
         secret: Option<Secret>,
-        /// A variable of the server's environment that holds the secret; its name begins with `TAMBOUR_TOOL_SECRET_`.
+        /// Environment variable of the server with the secret; its name begins with `TAMBOUR_TOOL_SECRET_`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret_env: Option<String>,
     },
-    /// The caller runs it and posts the result.
+    /// Client: the caller runs it and posts the result.
     Client {},
-    /// A server of `mcp` in the configuration runs it; nobody registers that.
+    /// MCP server of the configuration; cannot be registered.
     #[serde(skip_deserializing)]
     #[schema(ignore)]
     #[cfg_attr(
@@ -122,12 +123,12 @@ pub(crate) enum Executor {
     Mcp {
         /// Name of the server.
         server: String,
-        /// What the server calls it.
+        /// Name of the tool on that server.
         tool: String,
     },
 }
 
-/// Text that is not shown.
+/// Text that is never shown.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Secret(pub(crate) String);
@@ -138,26 +139,27 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Bytes of one definition, its schema included.
+/// Most bytes of one definition, including its schema.
 pub(crate) const DEFINITION: usize = 256 << 10;
 
-/// Bytes of a description.
+/// Most bytes of a description.
 pub(crate) const DESCRIPTION: usize = 2000;
 
-/// Begin of the names of variables that may be secrets of tools, so that a caller cannot name any other one.
+/// Prefix of environment variables that may hold secrets of tools, so that a caller cannot name any other
+/// variable.
 pub(crate) const SECRET_ENV: &str = "TAMBOUR_TOOL_SECRET_";
 
-/// A tool that a message may call.
+/// Tool that a message may call.
 #[derive(Clone, Debug)]
 pub(crate) struct Offered {
-    /// What the model may write.
+    /// Tool as the model may call it.
     pub(crate) tool: Tool,
-    /// Who runs it.
+    /// Executor of the tool.
     pub(crate) executor: Executor,
 }
 
 impl Definition {
-    /// The tool it describes, with its schema as it was compiled.
+    /// Builds the tool with its compiled schema.
     pub(crate) fn offered(self, name: &str, schema: &Schema) -> Offered {
         let mut tool = Tool::taking(name, schema.clone());
         if let Some(text) = self.description {
@@ -170,7 +172,7 @@ impl Definition {
     }
 }
 
-/// The tools of a message in the form of the chat completions interface, for models that call them beside the text.
+/// Returns the tools of a message in the form of the chat completions interface, for native calls.
 pub(crate) fn functions(offered: &[Offered], language: Language) -> Vec<Value> {
     let function = |Offered { tool, .. }: &Offered| {
         let (name, description) = (&tool.name, tool.description(language));
@@ -179,7 +181,7 @@ pub(crate) fn functions(offered: &[Offered], language: Language) -> Vec<Value> {
     offered.iter().map(function).collect()
 }
 
-/// The tools of a message, as the reader of a reply wants them.
+/// Returns the tools of a message for the pipeline.
 pub(crate) fn registry(offered: &[Offered]) -> Tools {
     Tools::new(offered.iter().map(|one| one.tool.clone()))
 }

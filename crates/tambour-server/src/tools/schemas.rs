@@ -1,4 +1,4 @@
-//! Schemas of tools, compiled within limits and beside the workers; those that were used last are kept.
+//! Cache of tool schemas, compiled within limits on the CPU pool.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::aside::Aside;
 use crate::fail;
 use crate::http::problem::Problem;
 
-/// Bytes that kept schemas may take, about.
+/// Approximate bytes of the cache.
 const KEPT: u64 = 64 << 20;
-/// Bytes that a schema takes for each byte of its text when it is compiled, about.
+/// Approximate bytes of a compiled schema per byte of its text.
 const COMPILED: usize = 16;
 
-/// The schemas that are kept.
+/// Cache of compiled schemas.
 pub(crate) struct Schemas(Cache<[u8; 32], Kept, Weight>);
 
 #[derive(Clone)]
@@ -38,18 +38,18 @@ impl Weighter<[u8; 32], Kept> for Weight {
 
 impl Schemas {
     pub(crate) fn new() -> Schemas {
-        // One part of it: the largest schema must find room.
+        // One shard, so that the largest schema fits.
         let options =
             OptionsBuilder::new().estimated_items_capacity(1000).weight_capacity(KEPT).shards(1).build();
         let build = |options| Cache::with_options(options, Weight, Default::default(), Default::default());
-        // All that has no default is set.
+        // The options are complete, so the fallback is never used.
         Schemas(options.map_or_else(|_| Cache::with_weighter(1000, KEPT, Weight), build))
     }
 
-    /// The schema, compiled.
+    /// Returns the compiled schema.
     ///
     /// # Errors
-    /// It is none, or over a limit.
+    /// It is invalid, or exceeds a limit.
     pub(crate) async fn get(
         &self,
         (aside, owner): (&Aside, &str),
@@ -62,7 +62,7 @@ impl Schemas {
             let detail = format!("a schema takes at most {DEFINITION} bytes, not {}", text.len());
             return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
         }
-        // The order of fields counts: a model is shown it.
+        // The order of fields matters, since the model is shown it.
         let mut hash = Sha256::new();
         hash.update(limits.patterns.to_le_bytes());
         hash.update(limits.pattern_bytes.to_le_bytes());
@@ -108,7 +108,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &schemas.get((&aside, "a"), &schema, &limits).await.unwrap()));
         let strict = ToolLimits { max_patterns: 0, ..limits.clone() };
         assert!(schemas.get((&aside, "a"), &schema, &strict).await.is_err());
-        // Many large ones push each other out.
+        // Many large schemas evict each other.
         for at in 0..20 {
             let fields: serde_json::Map<_, _> =
                 (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{at}$")}))).collect();

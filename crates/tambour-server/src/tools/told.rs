@@ -1,11 +1,11 @@
-//! What the model is told of its calls. Results are data: they stand in one JSON array, in which nothing can end the block or
-//! look like a line of the conversation.
+//! Message with tool results for the model. Results are data: they are in one JSON array, in which nothing
+//! can close the block or look like a line of the conversation.
 
 use serde_json::{Value, json};
 use tambour::event::{ToolCall, ToolResult};
 use tambour::options::Language;
 
-/// The message with the results of a reply's calls, in order.
+/// Builds the message with the results of a reply's calls, in order.
 pub(crate) fn told(language: Language, calls: &[(ToolCall, ToolResult)], max_shown: usize) -> String {
     let shown: Vec<Value> =
         calls.iter().map(|(call, result)| one(language, call, result, max_shown)).collect();
@@ -22,7 +22,7 @@ pub(crate) fn told(language: Language, calls: &[(ToolCall, ToolResult)], max_sho
     }
 }
 
-/// One result, as JSON text.
+/// Returns one result as JSON text.
 pub(crate) fn told_one(
     language: Language,
     (call, result): &(ToolCall, ToolResult),
@@ -62,7 +62,7 @@ fn one(language: Language, call: &ToolCall, result: &ToolResult, max_shown: usiz
     shown
 }
 
-/// The first bytes of a text, and whether there are more.
+/// Returns the beginning of a text, and whether it was truncated.
 fn clipped(text: &str, most: usize) -> (&str, bool) {
     (&text[..text.floor_char_boundary(most)], text.len() > most)
 }

@@ -1,5 +1,5 @@
-//! Why a call has no result, in the words of both languages: the model is told, and so is whoever reads the events. Codes are the
-//! same in both.
+//! Errors of tool calls, with texts in both languages for the model and for readers of events. The codes are
+//! the same in both.
 
 use tambour::event::ToolError;
 use tambour::options::Language;
@@ -7,77 +7,77 @@ use tambour::texts::counted;
 
 use super::guard::Barred;
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Clone, Debug)]
 #[cfg_attr(
     not(feature = "mcp"),
     expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
 )]
 pub(crate) enum Trouble {
-    /// There is no tool of that name.
+    /// The tool does not exist.
     NoTool(String),
-    /// The caller may not call the tool of that name.
+    /// The caller may not use the tool.
     Forbidden(String),
-    /// The arguments break the schema: how, and where.
+    /// The arguments violate the schema: message and pointer.
     Arguments(String, String),
     /// Another call of the plan must not run.
     OtherBarred,
-    /// Another call of the plan was not allowed by the user.
+    /// The user denied another call of the plan.
     OtherDenied,
-    /// A call before it failed.
+    /// An earlier call failed.
     BeforeFailed,
-    /// The message ended before it.
+    /// The message ended before the call.
     MessageEnded,
-    /// The server stopped before it.
+    /// The server stopped before the call.
     ServerStopped,
-    /// No executor.
+    /// The tool has no executor.
     Nobody,
-    /// A person said no, and perhaps why.
+    /// The user denied the call, perhaps with a reason.
     Denied(Option<String>),
-    /// Nobody said yes within milliseconds.
+    /// No confirmation within this many milliseconds.
     Unconfirmed(u64),
-    /// The client gave no result within milliseconds.
+    /// No result of the client within this many milliseconds.
     NoResult(u64),
     /// Cancelled while it ran.
     Cancelled,
     /// The server stopped while it ran.
     Unknown,
-    /// A URL that must not be called.
+    /// The URL must not be called.
     Host(Barred),
-    /// An address that must not be called.
+    /// The address must not be called.
     Address(Barred),
     /// The environment has no such secret.
     NoSecret(String),
-    /// The webhook did not answer within milliseconds.
+    /// No response of the webhook within this many milliseconds.
     Timeout(u64),
-    /// The webhook answered with a status that is no success, and this text.
+    /// Error status of the webhook, with its text.
     Status(u16, String),
-    /// The webhook answered more bytes than it may.
+    /// The webhook's response exceeds this many bytes.
     TooLarge(usize),
     /// The webhook cannot be reached.
     Unreachable,
-    /// The server cannot call webhooks at all.
+    /// The server cannot create a webhook client.
     NoClient,
-    /// The connection broke.
+    /// The connection to the webhook broke.
     Broken,
-    /// The MCP server of that name cannot be reached.
+    /// The MCP server of this name cannot be reached.
     ServerDown(String),
-    /// The MCP server did not answer within milliseconds.
+    /// No response of the MCP server within this many milliseconds.
     ServerTimeout(u64),
     /// The connection to the MCP server broke.
     ServerBroken,
-    /// The MCP server did not take the call, and said this.
+    /// The MCP server refused the call, with this text.
     ServerRefused(String),
-    /// The MCP server ran the tool, which failed with this text.
+    /// The tool failed on the MCP server, with this text.
     ToolFailed(String),
-    /// The MCP server answered more bytes than it may.
+    /// The MCP server's response exceeds this many bytes.
     ResultTooLarge(usize),
 }
 
 use Trouble::*;
 
 impl Trouble {
-    /// Its stable word.
+    /// Returns its stable code.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             NoTool(_) => "tool_unknown",
@@ -101,12 +101,12 @@ impl Trouble {
         }
     }
 
-    /// What a call has instead of a result.
+    /// Returns the error result of the call.
     pub(crate) fn error(&self, language: Language) -> ToolError {
         ToolError { code: self.code().into(), message: self.text(language) }
     }
 
-    /// What happened.
+    /// Returns its text.
     pub(crate) fn text(&self, language: Language) -> String {
         match language {
             Language::Zh => self.zh(),

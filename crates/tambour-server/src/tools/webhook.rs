@@ -1,4 +1,4 @@
-//! Calls of webhooks: signed, bounded in time and size, and only to addresses that were checked.
+//! Webhook calls: signed, bounded in time and size, and only to checked addresses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -14,15 +14,15 @@ use super::guard::Barred;
 use super::{Guard, SECRET_ENV, Secret, ToolLimits, Trouble};
 use crate::telemetry::Span;
 
-/// Calls webhooks.
+/// Webhook client with its access rule.
 pub(crate) struct Webhooks {
     guard: Guard,
     limits: ToolLimits,
-    /// Made when it is first needed.
+    /// Created on first use.
     client: OnceLock<reqwest::Client>,
 }
 
-/// What a webhook is sent.
+/// Body of a webhook call.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Request<'a> {
     pub(crate) message_id: &'a str,
@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
     pub(crate) caller: Option<&'a str>,
 }
 
-/// Bytes that are read of an answer that is an error.
+/// Most bytes read of an error response.
 const ERROR: usize = 4 << 10;
 
 impl Webhooks {
@@ -41,12 +41,12 @@ impl Webhooks {
         Webhooks { guard: Guard::new(limits), limits: limits.clone(), client: OnceLock::new() }
     }
 
-    /// Where they may go.
+    /// Returns the access rule.
     pub(crate) fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Sends a call once, and gives what the webhook answered.
+    /// Sends a call once; returns the webhook's response.
     pub(crate) async fn call(
         &self,
         url: &str,
@@ -100,7 +100,8 @@ impl Webhooks {
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())))
     }
 
-    /// The one client: no proxies, no redirects, no connection kept, so that each call is to an address just checked.
+    /// Returns the shared client: no proxies, redirects or kept connections, so that each call goes to an
+    /// address just checked.
     fn client(&self) -> Result<&reqwest::Client, Trouble> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -125,7 +126,7 @@ impl Webhooks {
     }
 }
 
-/// Resolves names, and gives no address unless all of them may be called. What was checked is what is connected to.
+/// DNS resolver that fails unless every address may be called. The connection uses the checked addresses.
 struct Checked(Guard);
 
 impl Resolve for Checked {
@@ -141,14 +142,14 @@ impl Resolve for Checked {
     }
 }
 
-/// The secret in a variable of the environment.
+/// Reads a secret from an environment variable.
 pub(crate) fn environment(name: &str) -> Result<Secret, Trouble> {
     let allowed = name.starts_with(SECRET_ENV);
     let value = allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
     value.map(Secret).ok_or_else(|| Trouble::NoSecret(name.to_owned()))
 }
 
-/// The header that proves who sent a body, and when.
+/// Computes the signature header over timestamp and body.
 fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
     let tag = hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
@@ -156,7 +157,7 @@ fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
     format!("sha256={hex}")
 }
 
-/// Why nothing came, or not all of it.
+/// Converts a failed request.
 fn refused(failed: &reqwest::Error) -> Trouble {
     let mut source = std::error::Error::source(failed);
     while let Some(inner) = source {
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn signatures_are_those_of_others() {
-        // Made with another implementation of HMAC.
+        // Computed with another HMAC implementation.
         let signed = signature(&Secret("key".into()), 1, "The quick brown fox jumps over the lazy dog");
         assert_eq!(signed, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");
     }

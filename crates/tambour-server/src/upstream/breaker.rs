@@ -1,32 +1,32 @@
-//! A circuit breaker: an upstream that failed again and again is left alone for a while where another one can be asked.
+//! Circuit breaker: an upstream that fails repeatedly is skipped for a while if another one can be asked.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Calls in a row that must fail.
+/// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;
-/// How long the upstream is left alone; then one call finds out how it is.
+/// Time that it stays open; then one call probes the upstream.
 const REST: Duration = Duration::from_secs(30);
 
-/// What is known of the calls of an upstream.
+/// Circuit breaker of an upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Calls in a row that failed.
+    /// Consecutive failures.
     failures: u32,
-    /// Until when it is left alone, once that is so; nothing else ends it but a call that went well.
+    /// End of the open time. Set while the breaker is open; only a successful call clears it.
     open: Option<Instant>,
 }
 
 impl Breaker {
-    /// A call went well.
+    /// Records a successful call.
     pub(crate) fn succeeded(&self) {
         *self.state() = State::default();
     }
 
-    /// A call failed.
+    /// Records a failed call.
     pub(crate) fn failed(&self, now: Instant) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
@@ -35,13 +35,13 @@ impl Breaker {
         }
     }
 
-    /// Whether it is to be asked like any other.
+    /// Returns `true` if the upstream may be asked as usual.
     pub(crate) fn is_closed(&self) -> bool {
         self.state().open.is_none()
     }
 
-    /// Whether it has rested long enough for one call to find out how it is. Who is told so makes that call; for others the rest
-    /// begins anew.
+    /// Returns `true` if the open time is over, so that the caller probes the upstream; the open time
+    /// restarts for others.
     pub(crate) fn try_again(&self, now: Instant) -> bool {
         let mut state = self.state();
         let rested = state.open.is_some_and(|until| now >= until);
@@ -68,17 +68,17 @@ mod tests {
             breaker.failed(at(second));
             assert!(breaker.is_closed() && !breaker.try_again(at(1000)));
         }
-        // One that goes well is enough to begin anew.
+        // One success resets it.
         breaker.succeeded();
         (0..4).for_each(|second| breaker.failed(at(second)));
         assert!(breaker.is_closed());
         breaker.failed(at(10));
         assert!(!breaker.is_closed() && !breaker.try_again(at(39)));
-        // One call at a time, and it fails: the rest begins anew.
+        // One probe at a time; a failed one restarts the open time.
         assert!(breaker.try_again(at(40)) && !breaker.try_again(at(40)));
         breaker.failed(at(50));
         assert!(!breaker.try_again(at(79)) && breaker.try_again(at(80)));
-        // Nothing came of that call; some time later there is another one.
+        // A probe without a result allows another one later.
         assert!(!breaker.try_again(at(109)) && breaker.try_again(at(110)));
         breaker.succeeded();
         assert!(breaker.is_closed() && !breaker.try_again(at(1000)));

@@ -1,4 +1,4 @@
-//! One call of an upstream as the operator sees it: its failures are logged and counted, its times are measured.
+//! Observation of one upstream call: failures are logged and counted, times are measured.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::breaker::Breaker;
 use crate::metrics::Calls;
 use crate::telemetry::ChatSpan;
 
-/// A call that goes on as long as this lives.
+/// Upstream call in progress; dropping it records its end.
 pub(super) struct Call {
     calls: Calls,
     breaker: Arc<Breaker>,
@@ -22,7 +22,7 @@ pub(super) struct Call {
     started: Instant,
     first_text: Option<Duration>,
     span: Option<Box<ChatSpan>>,
-    /// `dropped` until it has ended: nobody waited for the end.
+    /// `dropped` until the call has ended.
     outcome: &'static str,
 }
 
@@ -47,7 +47,7 @@ impl Call {
         }
     }
 
-    /// What a request says of the span that it is in.
+    /// Returns the headers that propagate the call's trace.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(span) = &self.span {
@@ -56,7 +56,7 @@ impl Call {
         headers
     }
 
-    /// This attempt failed, and another one follows after `wait`, or none.
+    /// Records a failed attempt, followed by another one after `wait`, or by none.
     pub(super) fn failed(&mut self, failure: &Failure, wait: Option<Duration>) {
         let (upstream, message_id) = (&*self.upstream, &*self.message);
         let (code, attempt) = (&failure.code, self.attempt);
@@ -73,7 +73,7 @@ impl Call {
             None => {
                 tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
-                // What is refused may be the fault of who asks.
+                // A refused request may be the client's fault.
                 if !matches!(&**code, "upstream_refused" | "recording_not_found") {
                     self.breaker.failed(Instant::now());
                 }
@@ -81,7 +81,7 @@ impl Call {
         }
     }
 
-    /// This came.
+    /// Records the items received.
     pub(super) fn came(&mut self, items: &[Item]) {
         if let Some(span) = &mut self.span {
             span.came(items);

@@ -1,4 +1,5 @@
-//! The client that services are asked with: connections that are kept, TLS, and buffers that stay small however fast a service is.
+//! HTTP client for services: pooled connections, TLS, proxies, and buffers that stay small however fast a
+//! service is.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -24,52 +25,52 @@ use tower::Service;
 
 use super::proxy::{Line, Proxied};
 
-/// Bytes of a service's answer that wait for the run in a connection of their own, and room for the head of it.
+/// Read buffer of an HTTP/1 connection in bytes, including the response head.
 const READ: usize = 32 << 10;
-/// The same for one of several streams that share a connection.
+/// Flow-control window of one HTTP/2 stream, in bytes.
 const WINDOW: u32 = 32 << 10;
-/// The same for all of them together.
+/// Flow-control window of an HTTP/2 connection, in bytes.
 const WINDOWS: u32 = 1 << 20;
-/// How long a connection is kept that nobody uses.
+/// Time that an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
-/// How long nothing comes before the system asks whether the other side is still there.
+/// Idle time before TCP keep-alive probes.
 const PROBE: Duration = Duration::from_secs(15);
 
-/// Asks one service.
+/// Client of one service.
 pub(super) struct Client {
     inner: legacy::Client<Connector, Full<Bytes>>,
     proxies: Arc<Matcher>,
-    /// What the URLs of all requests begin with; no slash is at its end.
+    /// Base URL of all requests, without a trailing slash.
     base: String,
-    /// What a base URL with a name and password says of who asks.
+    /// Authorization from name and password in the base URL.
     login: Option<HeaderValue>,
 }
 
-/// Why no answer has begun.
+/// Reason why no response has begun.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// No connection was made in time.
+    /// No connection within the timeout.
     Late,
-    /// There is nobody, or not the one who should be there.
+    /// The host cannot be reached or verified.
     Unreachable,
     /// The connection broke.
     Closed,
 }
 
 impl Client {
-    /// A client for a service below `base`.
+    /// Creates a client for a service at `base`.
     ///
     /// # Errors
     /// The system's certificates cannot be read.
     pub(super) fn new(base: &str, connect: Duration) -> Result<Client, rustls::Error> {
         let local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local));
-        // A proxy of the environment is for the world outside.
+        // Proxies of the environment are not used for local hosts.
         let proxies = if local { Matcher::builder().build() } else { Matcher::from_env() };
         Client::through(proxies, base, connect)
     }
 
     fn through(proxies: Matcher, base: &str, connect: Duration) -> Result<Client, rustls::Error> {
-        // The one provider of the process; a second client in it finds it installed.
+        // The crypto provider is process-wide; later clients find it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxies = Arc::new(proxies);
         let mut tcp = HttpConnector::new();
@@ -92,12 +93,12 @@ impl Client {
         Ok(Client { inner, proxies, base, login })
     }
 
-    /// What the URLs of requests begin with.
+    /// Returns the base URL of requests.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Sends a request, and gives the head of the answer.
+    /// Sends a request and returns the response head.
     pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
         if let Some(login) = &self.login {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
@@ -117,7 +118,8 @@ impl Client {
     }
 }
 
-/// Whom to believe. Certificates are read only where they are needed: who asks a service of this machine needs none.
+/// Builds the TLS configuration. The system's roots are loaded only if https is needed: plain http to a local
+/// service needs none.
 fn tls(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
     let secure = |uri: &Uri| uri.scheme_str() == Some("https");
     let needed = base
@@ -132,14 +134,14 @@ fn tls(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
     Ok(config.with_no_client_auth())
 }
 
-/// Connects in the time there is for all of it: name, proxy, connection and TLS.
+/// Connector with one timeout for name resolution, proxy, connection and TLS.
 #[derive(Clone)]
 struct Connector {
     https: HttpsConnector<Proxied>,
     connect: Duration,
 }
 
-/// The time to connect was over.
+/// Error of a connection that was not made in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
 struct Late;
@@ -161,12 +163,12 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// The cause of that type behind an error.
+/// Finds an error of type `T` in the source chain.
 fn source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     std::iter::successors(error.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
-/// A base URL without name and password, and the header they come to.
+/// Splits a base URL into the URL without credentials and the header for them.
 fn apart(base: &str) -> (String, Option<HeaderValue>) {
     let bare = |base: &str| base.trim_end_matches('/').to_owned();
     let Ok(mut url) = Url::parse(base) else { return (bare(base), None) };
@@ -177,12 +179,12 @@ fn apart(base: &str) -> (String, Option<HeaderValue>) {
     let both = both.map(|text| percent_decode_str(text).collect::<Vec<u8>>()).join(&b':');
     let mut login = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(both))).ok();
     login.iter_mut().for_each(|login| login.set_sensitive(true));
-    // A URL that has a name has a host, so that these do not fail.
+    // A URL with a user name has a host, so these do not fail.
     let _ = (url.set_username(""), url.set_password(None));
     (bare(url.as_str()), login)
 }
 
-/// Whether a host is this machine.
+/// Returns `true` if a host is this machine.
 pub(crate) fn is_local(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -201,7 +203,7 @@ mod tests {
 
     use super::{Client, Failed};
 
-    /// What a client of `base` sends to a proxy, and what it makes of the answer.
+    /// Sends a request through a proxy; returns the proxy's view of it and the client's result.
     async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, Failed>) {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = proxy.local_addr().unwrap();
@@ -233,7 +235,7 @@ mod tests {
         let (head, got) = asked("http://models.example/v1", "ada:s3cret@", answer).await;
         assert!(head.starts_with("get http://models.example/v1/x http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nhost: models.example\r\n"), "{head}");
-        // `ada:s3cret`
+        // Encodes `ada:s3cret`.
         assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
         assert_eq!(got.unwrap(), "hi");
     }
@@ -252,14 +254,14 @@ mod tests {
         let answer = "HTTP/1.1 204 No Content\r\n\r\n";
         let (head, _) = asked("http://b%C3%B6b:p%40ss@models.example", "", answer).await;
         assert!(head.starts_with("get http://models.example/x "), "{head}");
-        // `böb:p@ss`
+        // Encodes `böb:p@ss`.
         assert!(head.contains("\r\nauthorization: basic yso2yjpwqhnz\r\n"), "{head}");
         assert!(!head.contains("proxy-authorization"), "{head}");
     }
 
     #[tokio::test]
     async fn a_connection_that_is_not_made_in_time_is_late() {
-        // It accepts, and says nothing of TLS.
+        // The server accepts, and sends no TLS handshake.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("https://{}", silent.local_addr().unwrap());
         let client = Client::new(&base, Duration::from_millis(50)).unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of an answer to items: frames of a stream, lines of JSON, or one JSON body, whatever a service sends.
+//! Decoder of a response: SSE frames, JSON lines or one JSON body, whichever a service sends, to items.
 
 use std::sync::Arc;
 
@@ -11,76 +11,76 @@ use super::kind::Kind;
 use super::lines::Lines;
 use super::{Item, NativeCall, failure};
 
-/// Bytes that one JSON body, and the calls of an answer, may have.
+/// Most bytes of one JSON body, and of all calls of a response.
 pub(super) const WHOLE: usize = 16 << 20;
 
-/// Calls that an answer may have: each new part is looked up among them.
+/// Most calls of a response: each new part is looked up among them.
 const CALLS: usize = 1024;
 
-/// A byte order mark.
+/// Byte order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Reads the answer of a service, in pieces of any size.
+/// Decoder of a service's response, in chunks of any size.
 pub struct Decoder {
     kind: Kind,
     form: Form,
     reader: Reader,
 }
 
-/// What reads frames, up to the end.
+/// Reader of frames, up to the end.
 struct Reader {
     reading: Box<dyn Reading>,
     ended: bool,
 }
 
-/// What the bytes are. Found out from the first of them, since content types are not to be trusted.
+/// Format of the response, detected from its first bytes, since content types are unreliable.
 enum Form {
-    /// Nothing but blanks and so many bytes of a byte order mark have come.
+    /// Only blanks and this many bytes of a byte order mark so far.
     Unknown(usize),
-    /// Frames of a stream.
+    /// SSE frames.
     Frames(Frames),
-    /// Lines of JSON.
+    /// JSON lines.
     Lines(Lines),
-    /// One JSON body, although a stream was asked for.
+    /// One JSON body, although a stream was requested.
     Whole(Vec<u8>),
 }
 
-/// What the frames of a kind of service mean.
+/// Meaning of the frames of a kind of service.
 pub(super) trait Reading: Send {
-    /// One frame to items. Comes for no frame without data, and none after the end.
+    /// Converts one frame to items. Not called for frames without data, nor after the end.
     fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>);
-    /// What was learnt so far.
+    /// Returns the shared progress.
     fn progress(&mut self) -> &mut Progress;
-    /// The calls, once all has come.
+    /// Takes the calls, after everything was read.
     fn calls(&mut self) -> Vec<NativeCall>;
 }
 
-/// What every kind of service tells in its own words.
+/// Progress that every kind of service reports in its own way.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The message it is for.
+    /// Id of the message.
     message: Arc<str>,
-    /// Why the model stopped.
+    /// Finish reason of the model.
     pub(super) finish: Option<End>,
-    /// The service has said that nothing follows.
+    /// Set when the service has announced the end of the stream.
     pub(super) done: bool,
-    /// Whether bytes have come, and whether a frame of them could be read.
+    /// Whether bytes were received, and whether a frame of them was readable.
     some: bool,
     understood: bool,
-    /// Whether an object among them was broken: what was in it is missing.
+    /// Whether a JSON object was broken, so that its content is missing.
     lost: bool,
-    /// Bytes of the calls so far, and how many they are.
+    /// Bytes of the calls so far, and their number.
     length: usize,
     count: usize,
 }
 
 impl Progress {
-    /// Of the reply for that message.
+    /// Creates the progress of a message's reply.
     pub(super) fn new(message: &Arc<str>) -> Progress {
         Progress { message: message.clone(), ..Progress::default() }
     }
 
-    /// The data of a frame. What cannot be read is passed over: the rest of the reply is still good.
+    /// Parses the data of a frame. Unreadable data is skipped: the rest of the reply is still good.
     pub(super) fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a [u8]) -> Option<T> {
         match serde_json::from_slice(data) {
             Ok(read) => {
@@ -96,7 +96,7 @@ impl Progress {
         }
     }
 
-    /// Whether there is room for more bytes of calls; the end if there is not.
+    /// Counts bytes of calls; adds a failure and returns `false` beyond the limit.
     pub(super) fn room(&mut self, bytes: usize, items: &mut Vec<Item>) -> bool {
         self.length += bytes;
         let fits = self.length <= WHOLE;
@@ -107,7 +107,7 @@ impl Progress {
         fits
     }
 
-    /// Whether there is room for one more call, or what goes back with one; the end if there is not.
+    /// Counts a call or block; adds a failure and returns `false` beyond the limit.
     pub(super) fn one_more(&mut self, items: &mut Vec<Item>) -> bool {
         self.count += 1;
         let fits = self.count <= CALLS;
@@ -118,7 +118,7 @@ impl Progress {
         fits
     }
 
-    /// The end of a clean stream.
+    /// Returns the end of a cleanly ended stream.
     fn end(&mut self) -> End {
         if self.some && !self.understood && !self.done {
             let message = "the upstream sent something that is no reply";
@@ -130,7 +130,7 @@ impl Progress {
             (None, false) => End::Unknown,
         };
         match end {
-            // It ended as the service says, and is not whole: nothing of it may act.
+            // The service reports a complete reply, but a part is missing: nothing of it may act.
             End::Finished(reason) if self.lost => End::Incomplete(reason),
             end => end,
         }
@@ -138,14 +138,14 @@ impl Progress {
 }
 
 impl Decoder {
-    /// Of an answer for that message, by which lines of the log name it.
+    /// Creates a decoder for a message's response; the id appears in log lines.
     #[must_use]
     pub fn new(kind: Kind, message: &Arc<str>) -> Decoder {
         let reader = Reader { reading: kind.reading(message), ended: false };
         Decoder { kind, form: Form::Unknown(0), reader }
     }
 
-    /// Reads bytes. Nothing counts after an [`Item::End`].
+    /// Decodes bytes. Nothing is decoded after an [`Item::End`].
     pub fn push(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
         let Some(chunk) = self.begun(chunk) else { return };
         let Decoder { form, reader, .. } = self;
@@ -160,17 +160,17 @@ impl Decoder {
             Form::Lines(lines) => lines.push(chunk, &mut |data, cut| reader.line(data, cut, items)),
         }
         if reader.reading.progress().done {
-            // Nothing that counts follows.
+            // Anything that follows is ignored.
             reader.close(items);
         }
     }
 
-    /// Bytes of calls that have come; those are handed on at the end alone.
+    /// Returns the bytes of calls so far; calls become items only at the end.
     pub(super) fn call_bytes(&mut self) -> usize {
         self.reader.reading.progress().length
     }
 
-    /// The bytes have ended well.
+    /// Ends a cleanly closed response.
     pub fn finish(&mut self, items: &mut Vec<Item>) {
         let Decoder { form, reader, .. } = self;
         match form {
@@ -182,7 +182,7 @@ impl Decoder {
         reader.close(items);
     }
 
-    /// What follows a byte order mark and blanks, which may come before anything; `None` while there is nothing else.
+    /// Skips a byte order mark and blanks at the beginning; `None` while there is nothing else.
     fn begun<'a>(&mut self, mut chunk: &'a [u8]) -> Option<&'a [u8]> {
         let Form::Unknown(mark) = &mut self.form else { return Some(chunk) };
         let first = loop {
@@ -204,26 +204,26 @@ impl Decoder {
 }
 
 impl Reader {
-    /// Reads one frame, unless the end was before it.
+    /// Reads one frame, unless the end was reached.
     fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
         let data = frame.data.trim_ascii();
         if self.ended || self.reading.progress().done || data.is_empty() {
             return;
         }
         if frame.cut && serde_json::from_slice::<IgnoredAny>(data).is_err() {
-            // What is missing may be the answer.
+            // The missing part may be the answer.
             return self.too_long("a frame of the answer", items);
         }
         self.reading.frame(&Frame { data, ..*frame }, items);
         self.ended = matches!(items.last(), Some(Item::End(_)));
     }
 
-    /// Reads what has no name.
+    /// Reads data without a frame name.
     fn line(&mut self, data: &[u8], cut: bool, items: &mut Vec<Item>) {
         self.frame(&Frame { name: "", data, cut }, items);
     }
 
-    /// The calls, then the end of a clean stream.
+    /// Adds the calls, then the end of a clean stream.
     fn close(&mut self, items: &mut Vec<Item>) {
         if std::mem::replace(&mut self.ended, true) {
             return;

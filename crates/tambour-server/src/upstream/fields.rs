@@ -1,5 +1,5 @@
-//! Fields of the chat completions interface for services that have others: what clients of that interface send must not be refused
-//! by a service that does not know it.
+//! Fields of the chat completions interface for other kinds of services, so that a service does not refuse
+//! fields it does not know.
 
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
@@ -7,8 +7,8 @@ use tambour::event::Failure;
 use super::Ask;
 use super::turns::unsendable;
 
-/// Fields that clients of the chat completions interface send along. Those that a kind has under a name of its own it takes; the
-/// others are left out.
+/// Fields that clients of the chat completions interface send. A kind uses those for which it has a name of
+/// its own; the others are dropped.
 const CHAT: [&str; 24] = [
     "audio",
     "frequency_penalty",
@@ -36,11 +36,11 @@ const CHAT: [&str; 24] = [
     "web_search_options",
 ];
 
-/// The further fields of a request.
+/// Further fields of a request.
 pub(super) struct Fields {
-    /// Those of the chat completions interface.
+    /// Fields of the chat completions interface.
     chat: Map<String, Value>,
-    /// Those of the service itself.
+    /// Fields of the service itself.
     own: Map<String, Value>,
 }
 
@@ -50,22 +50,22 @@ impl Fields {
         Fields { chat, own }
     }
 
-    /// A field of the chat completions interface.
+    /// Returns a field of the chat completions interface.
     pub(super) fn chat(&self, name: &str) -> Option<Value> {
         self.chat.get(name).filter(|value| !value.is_null()).cloned()
     }
 
-    /// A field that the service has elsewhere than where it was given.
+    /// Removes and returns a field that the service expects in another place.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.own.remove(name)
     }
 
-    /// Most tokens of the reply.
+    /// Returns the limit of the reply's tokens.
     pub(super) fn max_tokens(&self, ask: &Ask) -> Option<Value> {
         ask.max_tokens.map(Value::from).or_else(|| self.chat("max_completion_tokens"))
     }
 
-    /// Adds the fields of the service to a request, which they do not change.
+    /// Adds the service's own fields to a request; existing ones are kept.
     pub(super) fn finish(self, mut body: Value) -> Value {
         if let Value::Object(body) = &mut body {
             merge(body, self.own);
@@ -74,7 +74,7 @@ impl Fields {
     }
 }
 
-/// Adds what is not there, in objects within it too. What we rest on is not theirs to change.
+/// Adds missing fields, also in nested objects. Extra fields never override the ones we set.
 fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {
@@ -87,12 +87,12 @@ fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// An object of the fields that have a value.
+/// Builds an object of the fields that have a value.
 pub(super) fn some<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Where the model stops, as a list.
+/// Returns the stop texts as a list.
 pub(super) fn stops(ask: &Ask) -> Option<Value> {
     match ask.stop.clone()? {
         Value::Null => None,
@@ -101,24 +101,24 @@ pub(super) fn stops(ask: &Ask) -> Option<Value> {
     }
 }
 
-/// The functions that are offered, in the form of the chat completions interface.
+/// Returns the offered functions, in the form of the chat completions interface.
 pub(super) fn functions(ask: &Ask) -> impl Iterator<Item = &Value> {
     ask.tools.iter().map(|tool| &tool["function"])
 }
 
-/// What the model has to call.
+/// Tool choice.
 pub(super) enum Choice<'a> {
-    /// What it wants.
+    /// The model decides.
     Auto,
-    /// Nothing.
+    /// No tool.
     None,
-    /// Something.
+    /// Any tool.
     Any,
-    /// This.
+    /// This tool.
     One(&'a str),
 }
 
-/// What the model has to call, if something is said of it.
+/// Returns the tool choice of a request, if any.
 pub(super) fn choice(ask: &Ask) -> Option<Choice<'_>> {
     let choice = ask.tool_choice.as_ref().filter(|_| !ask.tools.is_empty())?;
     match (choice.as_str(), choice["function"]["name"].as_str()) {
@@ -130,15 +130,15 @@ pub(super) fn choice(ask: &Ask) -> Option<Choice<'_>> {
     }
 }
 
-/// What the service holds the reply to.
+/// Response format enforced by the service.
 pub(super) enum Format<'a> {
     /// JSON of any shape.
     Json,
-    /// JSON of this schema, which was made for services that hold a model to it (`strict`) or not.
+    /// JSON of this schema, with its `strict` flag.
     Schema(&'a Value, bool),
 }
 
-/// What the service holds the reply to, if anything.
+/// Returns the response format of a request, if any.
 pub(super) fn format(ask: &Ask) -> Option<Format<'_>> {
     let format = ask.response_format.as_ref()?;
     let given = &format["json_schema"];
@@ -151,7 +151,7 @@ pub(super) fn format(ask: &Ask) -> Option<Format<'_>> {
     }
 }
 
-/// The model, for services that choose none by themselves.
+/// Returns the model, which these services require.
 pub(super) fn named<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
     let missing = || {
         let advice = "name one in the request or in `model` of the upstream";

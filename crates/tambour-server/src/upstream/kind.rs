@@ -1,4 +1,4 @@
-//! The kinds of services, each with its own interface. A new one is a folder, and a line in each match here.
+//! Kinds of services, each with its own interface. A new one is a folder, and a line in each match here.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use tambour::event::Failure;
 use super::decode::Reading;
 use super::{Ask, anthropic, gemini, ollama, openai};
 
-/// What a service speaks.
+/// Kind of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The chat completions interface.
+    /// Chat completions interface of OpenAI.
     OpenAi,
-    /// The Messages interface of Anthropic.
+    /// Messages interface of Anthropic.
     Anthropic,
-    /// The interface of Gemini.
+    /// Interface of Gemini.
     Gemini,
-    /// The interface of Ollama.
+    /// Interface of Ollama.
     Ollama,
 }
 
-/// Puts a key into a header of its own, which is shown nowhere.
+/// Adds a key in the header `name`, marked as sensitive.
 pub(super) fn secret(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
     let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
     value.set_sensitive(true);
     request.header(name, value)
 }
 
-/// Puts a key into the header that most services read.
+/// Adds a key as a bearer token.
 pub(super) fn bearer(request: Builder, key: Option<&str>) -> Builder {
     secret(request, "authorization", key.map(|key| format!("Bearer {key}")).as_deref())
 }
 
-/// A request as it is sent.
+/// Request to send.
 pub(super) struct Request {
     pub(super) url: String,
     pub(super) body: Value,
@@ -45,7 +45,7 @@ impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 4] = [Kind::OpenAi, Kind::Anthropic, Kind::Gemini, Kind::Ollama];
 
-    /// Its name in a configuration.
+    /// Returns its name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,13 +56,13 @@ impl Kind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// A base URL of such a service.
+    /// Returns an example of a base URL.
     pub(crate) fn example(self) -> &'static str {
         match self {
             Kind::OpenAi => "http://127.0.0.1:9100/v1",
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// What is put behind a base URL.
+    /// Returns the path that is appended to a base URL.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Kind::OpenAi => "/chat/completions",
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// What is sent to a service of the kind below `base`, which does not end with a slash.
+    /// Builds a request to a service of the kind at `base`, which has no trailing slash.
     pub(super) fn request(self, base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
         match self {
             Kind::OpenAi => Ok(openai::request(base, model, ask)),
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// The headers of a request.
+    /// Adds the headers of a request.
     pub(super) fn headers(self, request: Builder, key: Option<&str>) -> Builder {
         match self {
             Kind::OpenAi => openai::headers(request, key),
@@ -102,12 +102,12 @@ impl Kind {
         }
     }
 
-    /// Whether an answer is lines of JSON, and not frames of a stream.
+    /// Returns `true` if responses are JSON lines instead of SSE.
     pub(super) fn has_lines(self) -> bool {
         self == Kind::Ollama
     }
 
-    /// What reads an answer.
+    /// Returns the frame decoder of the kind.
     pub(super) fn reading(self, message: &Arc<str>) -> Box<dyn Reading> {
         match self {
             Kind::OpenAi => Box::new(openai::Frames::new(message)),

@@ -1,6 +1,6 @@
-//! Lines of an answer, in pieces of any size.
+//! Splitter of a response into lines, in chunks of any size.
 
-/// Reads lines. One holds at most `limit` bytes; what is longer is cut and told.
+/// Line reader. A line holds at most `limit` bytes; a longer one is truncated and marked.
 pub(super) struct Lines {
     line: Vec<u8>,
     limit: usize,
@@ -12,12 +12,12 @@ impl Lines {
         Lines { line: Vec::new(), limit, cut: false }
     }
 
-    /// Reads bytes; `out` gets each complete line, and whether something of it is missing.
+    /// Reads bytes; `out` receives each complete line, and whether it was truncated.
     pub(super) fn push(&mut self, chunk: &[u8], out: &mut impl FnMut(&[u8], bool)) {
         let mut rest = chunk;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             if self.line.is_empty() && end <= self.limit {
-                // The whole line is in the chunk: it is read where it is.
+                // The whole line is in the chunk and needs no copy.
                 out(&rest[..end], false);
             } else {
                 self.keep(&rest[..end]);
@@ -28,7 +28,7 @@ impl Lines {
         self.keep(rest);
     }
 
-    /// Ends the last line, which need not have an end of its own.
+    /// Ends the last line, which needs no line break.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8], bool)) {
         out(&self.line, std::mem::take(&mut self.cut));
         self.line.clear();

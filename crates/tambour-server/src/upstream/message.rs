@@ -1,75 +1,75 @@
-//! What is said to a model: messages by role.
+//! Messages for a model, by role.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Roles a message may have.
+/// Valid roles.
 pub(crate) const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 
-/// One message of the conversation, as a model sees it.
+/// Message of a conversation, as sent to a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     /// `system`, `developer`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// Its text, or its parts; only an assistant that calls tools may say nothing.
+    /// Text or parts; only an assistant that calls tools may have none.
     #[serde(default)]
     pub content: Option<Content>,
-    /// Who says it, where several have the same role.
+    /// Name of the speaker, where several have the same role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Calls of tools that an assistant made.
+    /// Tool calls that an assistant made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<NativeCall>,
-    /// The call whose result this is, of a `tool`.
+    /// Id of the call whose result this is; for role `tool`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// Reasoning of an assistant, for services that want it back.
+    /// Reasoning of an assistant, for services that require it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Content {
     /// Text.
     Text(String),
-    /// Parts: `{"type": "text", "text": ...}`, images and what else the upstream takes, as they are.
+    /// Parts: `{"type": "text", "text": ...}`, images, and others that the upstream accepts, unchanged.
     #[schema(value_type = Vec<Object>)]
     Parts(Vec<Value>),
 }
 
-/// A call of a tool in the form of the chat completions interface.
+/// Tool call in the form of the chat completions interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct NativeCall {
-    /// Its id.
+    /// Id of the call.
     pub id: String,
-    /// `function`.
+    /// Always `function`.
     #[serde(rename = "type", default = "function")]
     pub kind: String,
-    /// What is called.
+    /// Function to call.
     pub function: Function,
-    /// What the service that made the call wants back with it. It is known as long as the message runs.
+    /// Data that the service requires back with the call. Known only while the message runs.
     #[serde(skip)]
     pub kept: Option<Kept>,
 }
 
-/// What belongs to a call beside its name and arguments: only the service that gave it can read it.
+/// Service-specific data of a call besides name and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The blocks of signed reasoning before the call.
+    /// Blocks of signed reasoning before the call.
     Anthropic(Vec<Value>),
-    /// What stood beside the call: the signature of the reasoning that led to it, and whether the call's id is the service's own.
+    /// Signature of the reasoning that led to the call, and the origin of the call's id.
     Gemini {
         /// Signature of the reasoning.
         signature: Option<String>,
-        /// Whether the service gave the call its id.
+        /// Whether the service assigned the call's id.
         named: bool,
     },
 }
 
-/// What a call calls.
+/// Function of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Function {
     /// Name of the tool.
@@ -84,13 +84,13 @@ fn function() -> String {
 }
 
 impl Message {
-    /// Text of a role.
+    /// Creates a text message of a role.
     #[must_use]
     pub fn new(role: &str, text: impl Into<String>) -> Message {
         Message { role: role.to_owned(), content: Some(Content::Text(text.into())), ..Message::default() }
     }
 
-    /// Its text: all of its parts that are some, joined.
+    /// Returns its text: all text parts, joined.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.content {
@@ -100,7 +100,7 @@ impl Message {
         }
     }
 
-    /// What is wrong with it, if anything, with the name of a field that is missing.
+    /// Returns the first fault, if any, with the name of a missing field.
     pub(crate) fn fault(&self) -> Option<(String, Option<&'static str>)> {
         if self.content.is_none() && self.tool_calls.is_empty() && ROLES.contains(&self.role.as_str()) {
             return Some((format!("the message of role `{}` has no `content`", self.role), Some("content")));

@@ -1,6 +1,8 @@
-//! Where replies come from: a model API, or a recording.
+//! Sources of replies: model APIs and recordings.
 //!
-//! An upstream opens a [`Reply`]; its items are text, reasoning, usage and an end. Quirks of a service stay in its adapter.
+//!
+//! An upstream opens a [`Reply`], whose items are text, reasoning, calls, usage and an end. Quirks of a
+//! service stay in its adapter.
 
 mod anthropic;
 mod breaker;
@@ -48,7 +50,7 @@ pub(crate) use redact::redacted;
 pub use replay::Replay;
 pub use service::Service;
 
-/// A configured upstream.
+/// Configured upstream.
 pub struct Upstream {
     pub(crate) name: Arc<str>,
     source: Source,
@@ -57,26 +59,26 @@ pub struct Upstream {
     prices: BTreeMap<String, Price>,
 }
 
-/// Where its replies come from.
+/// Source of an upstream's replies.
 pub enum Source {
-    /// A service over HTTP.
+    /// Service over HTTP.
     Service(Box<Service>),
     /// Recorded replies.
     Replay(Replay),
 }
 
-/// What is asked of a model.
+/// Request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
-    /// Id of the message it is asked for, by which lines of the log name the call; no service is told.
+    /// Id of the message, for log lines; not sent to the service.
     pub message: Arc<str>,
-    /// The span of that message, in which the call has one of its own.
+    /// Span of the message, the parent of the call's span.
     pub span: Span,
     /// Messages by role, the system prompt first.
     pub messages: Vec<Message>,
-    /// The model; the upstream's own when absent. Picks a recording by its id.
+    /// Model; the upstream's default when absent. Selects a recording by its id.
     pub model: Option<String>,
-    /// The dialect the reply will be read as; recordings are chosen by it.
+    /// Dialect that the reply is read as; selects recordings.
     pub dialect: String,
     /// Sampling temperature.
     pub temperature: Option<f64>,
@@ -84,25 +86,25 @@ pub struct Ask {
     pub max_tokens: Option<u32>,
     /// Nucleus sampling.
     pub top_p: Option<f64>,
-    /// Where the model stops: a text or a list of texts.
+    /// Stop sequences: a text or a list of texts.
     pub stop: Option<Value>,
-    /// Fixes the model's chance, where it can.
+    /// Random seed, where the model supports it.
     pub seed: Option<i64>,
-    /// What the service holds the reply to by itself.
+    /// Response format enforced by the service.
     pub response_format: Option<Value>,
-    /// Tools the model may call in the service's own form: functions with a name, a description and a schema.
+    /// Tools in the service's own form: functions with a name, a description and a schema.
     pub tools: Vec<Value>,
-    /// Which of them it has to call.
+    /// Tool choice.
     pub tool_choice: Option<Value>,
-    /// Further fields of the service's request, as they are.
+    /// Further fields of the service's request, unchanged.
     pub more: Map<String, Value>,
-    /// Whether somebody else can be asked instead, so that long waits are not worth it.
+    /// Whether a fallback remains, so that long waits are avoided.
     pub hurry: bool,
-    /// Bytes of the reply, `limits.input` of who reads it; its default when absent.
+    /// Most bytes of the reply (`limits.input`); the default when absent.
     pub input: Option<usize>,
 }
 
-/// How long to wait for an upstream.
+/// Timeouts and retries of an upstream.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
@@ -112,12 +114,12 @@ pub struct Timeouts {
     pub first_byte_ms: u64,
     /// Milliseconds without any byte.
     pub silence_ms: u64,
-    /// Milliseconds without any content: bytes may come (comments that keep a connection open, deltas without text), but no text, reasoning
-    /// or call.
+    /// Milliseconds without content: text, reasoning or calls. Comments that keep a connection open and empty
+    /// deltas do not count.
     pub content_ms: u64,
     /// Milliseconds from the request to the end of the reply.
     pub total_ms: u64,
-    /// Attempts in all, while nothing has come.
+    /// Attempts in all, while nothing was received.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub retry_ms: u64,
@@ -155,22 +157,22 @@ impl Timeouts {
     }
 }
 
-/// One item of a reply.
+/// Item of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// Text of the reply.
     Text(String),
-    /// Reasoning in a field of its own.
+    /// Reasoning from a separate field.
     Reasoning(String),
-    /// A call of a tool beside the text, whole.
+    /// Complete native tool call.
     Call(NativeCall),
-    /// Token counts, as the service gave them.
+    /// Token counts, as reported by the service.
     Usage(Value),
-    /// The end; nothing follows.
+    /// End; nothing follows.
     End(End),
 }
 
-/// A reply that is arriving.
+/// Reply being received.
 pub struct Reply {
     arriving: Arriving,
     call: Call,
@@ -184,7 +186,7 @@ enum Arriving {
 }
 
 impl Upstream {
-    /// An upstream of that name with prices by model, whose calls are counted.
+    /// Creates an upstream with prices by model; its calls are counted in `calls`.
     pub(crate) fn new(
         name: &str,
         source: Source,
@@ -194,22 +196,22 @@ impl Upstream {
         Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default(), prices }
     }
 
-    /// The upstream that a configuration uses when nothing else is said, for who wants replies and no server.
+    /// Creates the default upstream of a configuration, for callers without a server.
     ///
     /// # Errors
-    /// There is none, or it cannot be used.
+    /// There is no default upstream, or it cannot be used.
     pub fn of_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
         let mut all = upstreams(config, &Metrics::new())?;
         let name = config.default_upstream().unwrap_or_default();
         all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The model that it is asked for with this, if one is named.
+    /// Returns the model for a request, if one is named.
     pub(crate) fn model<'a>(&'a self, ask: &'a Ask) -> Option<&'a str> {
         match &self.source {
             Source::Service(service) => service.asked(ask).model,
@@ -217,25 +219,25 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model that it is asked for with this, if there is one.
+    /// Returns the price of the model for a request, if there is one.
     pub(crate) fn price(&self, ask: &Ask) -> Option<&Price> {
         self.model(ask).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
 
-    /// Tells whether it is asked with a key.
+    /// Returns `true` if requests carry a key.
     pub(crate) fn has_key(&self) -> bool {
         matches!(&self.source, Source::Service(service) if service.has_key())
     }
 
-    /// How its calls went.
+    /// Returns its circuit breaker.
     pub(crate) fn breaker(&self) -> &Breaker {
         &self.breaker
     }
 
-    /// Asks for a reply.
+    /// Requests a reply.
     ///
     /// # Errors
-    /// The upstream cannot be reached, or refuses; nothing of a reply has come.
+    /// The upstream cannot be reached, or refuses; nothing of a reply was received.
     pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
         let asked = match &self.source {
             Source::Service(service) => service.asked(ask),
@@ -259,7 +261,7 @@ impl Upstream {
 }
 
 impl Reply {
-    /// Waits for what comes next, and adds all that is there to `items`. Ends with [`Item::End`].
+    /// Waits for the next items and adds all that are available to `items`. The last item is [`Item::End`].
     pub async fn next(&mut self, items: &mut Vec<Item>) {
         let before = items.len();
         match &mut self.arriving {
@@ -270,7 +272,7 @@ impl Reply {
     }
 }
 
-/// A failure with its stable code.
+/// Creates a failure with its stable code.
 pub(crate) fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
     Failure::new(code, message, retryable)
 }

@@ -1,4 +1,4 @@
-//! Connections to services, past or through the proxies that the environment names.
+//! Connections to services, directly or through the proxies of the environment.
 
 use std::error::Error;
 use std::io;
@@ -17,19 +17,19 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-/// Connects to hosts; what is behind a proxy by way of it.
+/// Connector that uses a proxy where one is configured for the host.
 #[derive(Clone)]
 pub(super) struct Proxied {
     direct: HttpConnector,
-    /// To the proxy itself, which may want TLS, too.
+    /// Connects to the proxy itself, with TLS if needed.
     to_proxy: HttpsConnector<HttpConnector>,
     proxies: Arc<Matcher>,
 }
 
-/// A connection, before TLS with the host.
+/// Connection before TLS with the host.
 pub(super) struct Line {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// The other side is a proxy that reads the requests.
+    /// Whether the peer is a proxy that reads the requests.
     forwards: bool,
 }
 

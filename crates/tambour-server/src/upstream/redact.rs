@@ -1,25 +1,25 @@
-//! What services say of an error, without what is nobody's business: keys, tokens, ids of organisations.
+//! Redaction of services' error texts: removes keys, tokens and ids of organisations.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use tambour::privacy::{Detector, Privacy, Text};
 
-/// Characters of the text that are looked at.
+/// Most characters of the text that are examined.
 const LOOKED_AT: usize = 4000;
-/// Characters of it that are kept.
+/// Most characters that are kept.
 const KEPT: usize = 300;
 
-/// The text, shortened, with `[access_key]` in the place of all that may be one.
+/// Returns the text, shortened, with `[access_key]` in place of every possible secret.
 pub(crate) fn redacted(text: &str) -> String {
     static TOKENS: LazyLock<Privacy> = LazyLock::new(|| Privacy::none().with(Tokens));
     static KNOWN: LazyLock<Privacy> = LazyLock::new(Privacy::default);
-    // Before it is cut: half a key looks like none.
+    // Redacted before truncating: half a key is not recognized.
     let text: String = text.chars().take(LOOKED_AT).collect();
     let text = TOKENS.generalise(&text);
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    // Addresses and numbers are left: they may be what the error is about.
+    // Addresses and numbers are kept: the error may be about them.
     for found in KNOWN.scan(&text).into_iter().filter(|found| found.kind == KIND) {
         out.push_str(&text[from..found.range.start]);
         out.push_str("[access_key]");
@@ -29,16 +29,16 @@ pub(crate) fn redacted(text: &str) -> String {
     out.chars().take(KEPT).collect()
 }
 
-/// As the library calls what it finds itself.
+/// Kind under which the library reports keys.
 const KIND: &str = "access_key";
 
-/// More than what the library takes for a key, since nobody misses a token in an error: anything that looks made by chance,
-/// and what stands behind a prefix of ids, masked or short as it may be.
+/// Detector that is stricter than the library's, since an error text can spare any token: it matches
+/// random-looking text, and anything after an id prefix, even masked or short.
 struct Tokens;
 
-/// Prefixes of keys: whatever follows is one.
+/// Prefixes of keys: whatever follows is redacted.
 const KEYS: [&str; 3] = ["sk-", "sk_", "AIza"];
-/// Prefixes of ids, which are beginnings of words too.
+/// Prefixes of ids, which also begin ordinary words.
 const IDS: [&str; 8] = ["org-", "org_", "proj-", "proj_", "acct_", "user-", "key-", "key_"];
 
 impl Detector for Tokens {
@@ -53,7 +53,7 @@ impl Detector for Tokens {
         while let Some(start) = raw[from..].find(part).map(|at| from + at) {
             let end = raw[start..].find(|c| !part(c)).map_or(raw.len(), |at| start + at);
             let run = &raw[start..end];
-            // A full stop ends a sentence, and `=` stands between a name and its value.
+            // A full stop ends a sentence, and `=` separates a name from its value.
             let kept = run.trim_end_matches(['.', '=']);
             let skipped = kept.rfind('=').map_or(0, |at| at + 1);
             let token = &kept[skipped..];
@@ -76,27 +76,27 @@ fn secret(token: &str) -> bool {
     {
         return true;
     }
-    // A run without signs, in whatever it stands; a name of a model has signs, and few turns.
+    // A long alphanumeric run. Model names contain separators and few changes between letters and digits.
     let run = |run: &str| run.len() >= 20 && turns(run) >= 4;
     token.split(|c: char| !c.is_ascii_alphanumeric()).any(run)
         || (token.len() >= 32 && mixed(token) && turns(token) >= 8)
         || hexadecimal(token)
 }
 
-/// Whether it has capitals and small letters that are not those of names.
+/// Returns `true` if a lower-case letter is followed by a capital.
 fn mixed(token: &str) -> bool {
     let bytes = token.as_bytes();
     bytes.windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase())
 }
 
-/// How often letters and digits take turns.
+/// Counts the changes between letters and digits.
 fn turns(token: &str) -> usize {
     let signs: Vec<bool> =
         token.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.is_ascii_digit()).collect();
     signs.windows(2).filter(|two| two[0] != two[1]).count()
 }
 
-/// Whether it is a long hexadecimal number, with or without hyphens.
+/// Returns `true` for a long hexadecimal number, with or without hyphens.
 fn hexadecimal(token: &str) -> bool {
     let digits = token.bytes().filter(u8::is_ascii_hexdigit).count();
     digits >= 24 && token.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') && turns(token) > 0

@@ -13,11 +13,11 @@ use tambour::texts::{in_words, listed};
 
 use super::{Ask, Item, failure};
 
-/// Recordings, and which one comes next for each dialect.
+/// Set of recordings, with the next one for each dialect.
 pub struct Replay {
     records: Vec<Arc<Record>>,
     next: Mutex<HashMap<String, usize>>,
-    /// Between chunks of a recording that does not say.
+    /// Delay between chunks if a recording has none.
     pace: Duration,
 }
 
@@ -33,7 +33,7 @@ struct Record {
     delays_ms: Option<Vec<u64>>,
 }
 
-/// The recordings that come with the product.
+/// Recordings included in the product.
 const DEMO: [&str; 5] = [
     include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
     include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
@@ -41,25 +41,25 @@ const DEMO: [&str; 5] = [
     include_str!("../../../../fixtures/recorded/ai_say.jsonl"),
     include_str!("../../../../fixtures/recorded/filament.jsonl"),
 ];
-/// About the pace at which a small model writes on a laptop.
+/// Approximate pace of a small model on a laptop.
 const DEMO_PACE: Duration = Duration::from_millis(25);
 
 impl Replay {
-    /// The recordings of real models that come with the product.
+    /// Loads the included recordings of real models.
     ///
     /// # Errors
-    /// One of them is broken.
+    /// One of them is invalid.
     pub fn demo() -> Result<Replay, String> {
         let mut replay = Replay::read(&DEMO.concat(), DEMO_PACE)?;
-        // A demonstration shows replies that were finished.
+        // The demonstration shows complete replies only.
         replay.records.retain(|record| record.finish_reason == Some(FinishReason::Stop));
         Ok(replay)
     }
 
-    /// The recordings of a file, one JSON object a line.
+    /// Loads the recordings of a file, one JSON object per line.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is no recording.
+    /// The file cannot be read, or a line is not a recording.
     pub fn file(path: &Path) -> Result<Replay, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Replay::read(&text, Duration::ZERO).map_err(|error| format!("{}: {error}", path.display()))
@@ -77,7 +77,7 @@ impl Replay {
         Ok(Replay { records, next: Mutex::default(), pace })
     }
 
-    /// The next recording of the dialect, in file order and from the start again; or the one whose id is the model.
+    /// Opens the recording whose id is the model, or the next one of the dialect: in file order, cyclically.
     pub(super) fn open(&self, ask: &Ask) -> Result<Playing, Failure> {
         let record = match &ask.model {
             Some(id) => self.records.iter().find(|record| record.id == *id).cloned(),
@@ -120,7 +120,7 @@ impl Replay {
     }
 }
 
-/// Reads a recording.
+/// Parses a recording.
 fn record(line: &str) -> Result<Arc<Record>, String> {
     let record: Record = serde_json::from_str(line).map_err(|error| in_words(&error.to_string()))?;
     let known = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
@@ -130,12 +130,12 @@ fn record(line: &str) -> Result<Arc<Record>, String> {
     Ok(Arc::new(record))
 }
 
-/// The part of a name that a message shows.
+/// Returns the part of a name that a message shows.
 fn clip(name: &str) -> &str {
     &name[..name.floor_char_boundary(80)]
 }
 
-/// A recording that is being played.
+/// Recording being played.
 pub(super) struct Playing {
     record: Arc<Record>,
     at: usize,

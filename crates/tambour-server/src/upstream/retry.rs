@@ -1,4 +1,4 @@
-//! Asking again before anything has come: when, and after how long.
+//! Retries before anything was received: conditions and pauses.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use axum::http::{HeaderMap, StatusCode};
 
 use super::Timeouts;
 
-/// The longest wait that is worth it.
+/// Longest acceptable pause.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// The longest wait that is worth it where somebody else can be asked.
+/// Longest acceptable pause if a fallback can be asked.
 pub(super) const SHORT: Duration = Duration::from_secs(1);
 
-/// Whether a refusal may be different next time.
+/// Returns `true` if a refusal with this status may succeed later.
 pub(super) fn worth(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
-/// How long to wait before attempt `next` (from 2), `None` when it is not worth it.
+/// Returns the pause before attempt `next` (from 2); `None` if there is none.
 pub(super) fn wait(next: u32, headers: Option<&HeaderMap>, timeouts: &Timeouts) -> Option<Duration> {
     if next > timeouts.attempts {
         return None;
     }
-    // Up to a quarter more, so that those who were refused together do not come back together.
+    // Jitter of up to a quarter, so that requests refused together are not repeated together.
     let spread = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
     let own = || (timeouts.retry_ms << (next - 2).min(10)).saturating_mul(spread) / 256;
     let wait = headers.and_then(asked_for).unwrap_or_else(|| Duration::from_millis(own()));
     Some(wait).filter(|wait| *wait <= LONGEST)
 }
 
-/// What the service asked for: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns the pause that the service requests: `retry-after-ms`, or `retry-after` in seconds or as a date.
 fn asked_for(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = match text("retry-after-ms") {
@@ -43,7 +43,7 @@ fn asked_for(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Seconds until a date; none for one that is past.
+/// Returns the seconds until a date; zero if it is past.
 fn until(date: &str) -> Option<f64> {
     let then = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     Some((then.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)

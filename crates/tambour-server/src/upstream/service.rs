@@ -1,5 +1,5 @@
-//! A service over HTTP: asking it, asking it again where that is worth it, and what its refusals mean. What it is sent and what its
-//! answer says is its kind's.
+//! Service over HTTP: requests, retries and refusals. The format of requests and responses belongs to its
+//! kind.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::stream::Stream;
 use super::{Ask, Timeouts, failure, retry};
 use crate::telemetry::Asked;
 
-/// One configured service.
+/// Configured service.
 pub struct Service {
     kind: Kind,
     client: Client,
@@ -28,10 +28,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service below `base`, such as `http://127.0.0.1:9100/v1`.
+    /// Creates the client of a service at `base`, such as `http://127.0.0.1:9100/v1`.
     ///
     /// # Errors
-    /// The client cannot be made.
+    /// The client cannot be created.
     pub fn new(
         kind: Kind,
         base: &str,
@@ -43,19 +43,19 @@ impl Service {
         Ok(Service { kind, client, model, key, timeouts })
     }
 
-    /// Tells whether it is asked with a key.
+    /// Returns `true` if requests carry a key.
     pub(super) fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Who is asked, as a span tells it.
+    /// Returns provider, base URL and model of a request, for its span.
     pub(super) fn asked<'a>(&'a self, ask: &'a Ask) -> Asked<'a> {
         let model = ask.model.as_deref().or(self.model.as_deref());
         Asked { provider: self.kind.name(), base: Some(self.client.base()), model }
     }
 
-    /// Asks, and asks again while nothing has come and it is worth it. Each attempt that fails is told, with the time until the
-    /// next one, if there is one.
+    /// Sends a request, with retries while nothing was received. `failed` is called for each failed attempt,
+    /// with the pause before the next one, if any.
     pub(super) async fn open(
         &self,
         ask: &Ask,
@@ -119,13 +119,13 @@ impl Service {
             Ok(Err(Failed::Closed)) => {
                 Err(failure("upstream_closed", "the upstream closed the connection", true))
             }
-            // The request may be at work: asking again could pay twice.
+            // The request may be in progress: repeating it could cost twice.
             Err(_) => Err(failure("upstream_timeout", "the upstream sent nothing in time", false)),
         }
     }
 }
 
-/// The failure behind an error status. The service's own words are kept, shortened and without secrets.
+/// Returns the failure for an error status. The service's own text is kept, shortened and redacted.
 async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
     let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
     let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
@@ -144,7 +144,7 @@ async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
     failure
 }
 
-/// At most 16 KiB of an error body, and what the chunk has that goes over it.
+/// Reads about 16 KiB of an error body.
 async fn limited(mut response: Response<Incoming>) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(Ok(frame)) = response.frame().await {
@@ -156,7 +156,7 @@ async fn limited(mut response: Response<Incoming>) -> Vec<u8> {
     body
 }
 
-/// The message of `{"error": {...}}` or `{"error": "..."}`, also of the first in a list of such.
+/// Returns the message of `{"error": {...}}` or `{"error": "..."}`, also from the first element of a list.
 pub(super) fn error_text(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;
@@ -164,7 +164,7 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
     Some(redacted(text))
 }
 
-/// The word for the error in such a body, such as `context_length_exceeded`; nothing that may be a secret.
+/// Returns the error code of such a body, such as `context_length_exceeded`, unless it may be a secret.
 fn error_code(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;

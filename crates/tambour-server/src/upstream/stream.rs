@@ -1,4 +1,4 @@
-//! A reply that is arriving over HTTP: its bytes, how many there may be, and how long they are waited for.
+//! Reply being received over HTTP, with its limits of size and time.
 
 use axum::http::Response;
 use http_body_util::BodyExt;
@@ -13,37 +13,39 @@ use super::kind::Kind;
 use super::{Ask, Item, Timeouts, failure};
 use crate::apart::Apart;
 
-/// Bytes that a service may send for each byte of a reply: a frame of a few letters has some hundred bytes of names around them.
+/// Bytes of the response allowed per byte of the reply: a frame of a few letters has hundreds of bytes of
+/// JSON around them.
 const FRAMES: usize = 16;
-/// Bytes without content that are no flood, whatever the limit.
+/// Bytes without content that are always allowed.
 const SOME: usize = 64 << 10;
 
-/// A reply that is arriving.
+/// Reply being received.
 pub(super) struct Stream {
     bytes: Incoming,
     timeouts: Timeouts,
-    /// Whether the first byte has come.
+    /// Whether the first byte was received.
     begun: bool,
-    /// When something came last, and when that was content.
+    /// Time of the last data, and of the last content.
     last: Instant,
     content: Instant,
-    /// When all of it has to be there.
+    /// Time at which the whole reply must be complete.
     until: Instant,
-    /// Ends when nothing has come for too long. Set anew only when it ends, not for each chunk.
+    /// Timeout timer. Reset only when it fires, not for each chunk.
     alarm: Apart<Sleep>,
     decoder: Decoder,
-    /// Bytes that a reply may have, and those that have come: all, those of lines since there was content, and those of a line
-    /// that has not ended, of which nobody knows what it brings.
+    /// Limit of the reply in bytes; bytes received in all, in complete lines since the last content, and in
+    /// the current unfinished line.
     limit: usize,
     received: usize,
     idle: usize,
     open: usize,
-    /// Bytes of calls so far, which come to no item before the end.
+    /// Bytes of calls so far, which become items only at the end.
     calls: usize,
 }
 
 impl Stream {
-    /// A reply whose request was sent at `asked`, and whose first byte has to come before `deadline`.
+    /// Creates the stream of a reply whose request was sent at `asked`, and whose first byte is due before
+    /// `deadline`.
     pub(super) fn new(
         kind: Kind,
         response: Response<Incoming>,
@@ -88,7 +90,7 @@ impl Stream {
             };
             match next {
                 Some(Ok(frame)) => {
-                    // Trailers say nothing here.
+                    // Trailers are ignored.
                     let Ok(chunk) = frame.into_data() else { continue };
                     self.last = Instant::now();
                     self.decoder.push(&chunk, items);
@@ -97,7 +99,7 @@ impl Stream {
                         self.begun = true;
                         self.alarm = Apart::new(sleep_until(self.next_due()));
                     }
-                    // An upstream that floods leaves the alarm no time.
+                    // A fast upstream may keep the timer from being polled.
                     if items.is_empty()
                         && let Some(end) = self.overdue(self.last)
                     {
@@ -113,9 +115,9 @@ impl Stream {
         }
     }
 
-    /// Counts a chunk, and what it came to; adds the end when that is too much.
+    /// Counts a chunk and its items; adds a failure beyond the limits.
     fn count(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
-        // A delta without text is none.
+        // An empty delta is no content.
         items.retain(|item| !matches!(item, Item::Text(text) | Item::Reasoning(text) if text.is_empty()));
         let calls = std::mem::replace(&mut self.calls, self.decoder.call_bytes());
         let has_content = calls < self.calls
@@ -149,7 +151,7 @@ impl Stream {
         items.push(Item::End(End::Failed(failure("input_too_large", message, false))));
     }
 
-    /// The end of a reply that takes too long.
+    /// Returns the end of a reply that has exceeded a timeout.
     fn overdue(&self, now: Instant) -> Option<Item> {
         let Timeouts { content_ms, total_ms, .. } = self.timeouts;
         if now >= self.until {
@@ -164,7 +166,7 @@ impl Stream {
         }
     }
 
-    /// When it would be overdue if nothing more came.
+    /// Returns the time of the next timeout if nothing more is received.
     fn next_due(&self) -> Instant {
         let silence = self.last + self.timeouts.silence();
         silence.min(self.content + self.timeouts.content()).min(self.until)

@@ -1,5 +1,5 @@
-//! What is said to a model as turns of two sides, for services that know no other form: the user's, results of tools among it, and the
-//! model's. Messages of one side that follow each other are one turn.
+//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user with
+//! tool results, and the model. Adjacent messages of one side form one turn.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,57 +9,57 @@ use tambour::event::Failure;
 
 use super::{Content, Message, NativeCall, failure};
 
-/// What stands in the place of a turn of the user where the model is the first to speak.
+/// Placeholder of the user's turn where the model speaks first.
 const NOTHING: &str = ".";
 
-/// What is said, in turns: the user's is the first.
+/// Prompt as turns; the first one is the user's.
 pub(super) struct Said<'a> {
-    /// What goes before everything else: all messages of the roles `system` and `developer`, wherever they stand.
+    /// System prompt: all messages of the roles `system` and `developer`, wherever they are.
     pub(super) system: String,
     pub(super) turns: Vec<Turn<'a>>,
 }
 
-/// All that one side says before the other one speaks.
+/// Everything that one side says in a row.
 pub(super) struct Turn<'a> {
     /// Whether the model speaks.
     pub(super) model: bool,
     pub(super) parts: Vec<Part<'a>>,
 }
 
-/// Something that is said.
+/// Part of a turn.
 pub(super) enum Part<'a> {
-    /// Text that is more than blanks.
+    /// Text that is not blank.
     Text(Cow<'a, str>),
-    /// A picture.
+    /// Image.
     Image(Image<'a>),
-    /// A part of another type, as it is.
+    /// Part of another type, unchanged.
     Other(&'a Value),
-    /// A call of a tool.
+    /// Tool call.
     Call(&'a NativeCall),
-    /// What a call came to.
+    /// Result of a call.
     Result {
         /// Id of the call.
         id: &'a str,
-        /// The call, if it is among what was said.
+        /// The call, if it is in the prompt.
         call: Option<&'a NativeCall>,
         text: String,
     },
 }
 
-/// Where a picture is.
+/// Source of an image.
 pub(super) enum Image<'a> {
-    /// Here, in base64.
+    /// Inline data in base64.
     Here { kind: &'a str, data: &'a str },
-    /// At this address.
+    /// URL.
     At(&'a str),
 }
 
-/// The failure of a request that cannot be put into the words of its service.
+/// Returns the failure of a request that cannot be converted for its service.
 pub(super) fn unsendable(what: impl Into<String>) -> Failure {
     failure("upstream_refused", what, false)
 }
 
-/// The turns of what is said.
+/// Converts messages to turns.
 pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
     let (mut system, mut turns, mut calls) = (String::new(), Vec::<Turn<'_>>::new(), Calls::default());
     for message in messages {
@@ -85,7 +85,7 @@ pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
     let text = |text: String| vec![Part::Text(text.into())];
     match turns.first() {
         None if system.is_empty() => return Err(unsendable("nothing is said to the model")),
-        // A service that is told nothing by a user says nothing.
+        // Services need a user message, so a lone system prompt becomes one.
         None => turns.push(Turn { model: false, parts: text(std::mem::take(&mut system)) }),
         Some(Turn { model: true, .. }) => {
             turns.insert(0, Turn { model: false, parts: text(NOTHING.to_owned()) });
@@ -95,23 +95,23 @@ pub(super) fn turns(messages: &[Message]) -> Result<Said<'_>, Failure> {
     Ok(Said { system, turns })
 }
 
-/// The calls that were made up to a message, by their ids. An id may come again, in a later message: the last one counts.
+/// Calls made before a message, by id. A repeated id refers to the last call.
 #[derive(Default)]
 pub(super) struct Calls<'a>(HashMap<&'a str, &'a NativeCall>);
 
 impl<'a> Calls<'a> {
-    /// The call that a message of role `tool` is about.
+    /// Returns the call that a message of role `tool` answers.
     pub(super) fn of(&self, message: &Message) -> Option<&'a NativeCall> {
         self.0.get(message.tool_call_id.as_deref()?).copied()
     }
 
-    /// Goes on behind a message.
+    /// Adds the calls of a message.
     pub(super) fn pass(&mut self, message: &'a Message) {
         self.0.extend(message.tool_calls.iter().map(|call| (call.id.as_str(), call)));
     }
 }
 
-/// What a user or a model says in one message.
+/// Returns the parts of one message.
 pub(super) fn parts(message: &Message) -> Result<Vec<Part<'_>>, Failure> {
     let mut parts = Vec::new();
     match &message.content {
@@ -128,7 +128,7 @@ pub(super) fn parts(message: &Message) -> Result<Vec<Part<'_>>, Failure> {
         }
     }
     parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
-    // Only a user is one of several.
+    // Only users are named.
     if let (Some(name), "user", Some(Part::Text(text))) = (&message.name, &*message.role, parts.first_mut()) {
         *text = format!("{name}: {text}").into();
     }
@@ -136,7 +136,7 @@ pub(super) fn parts(message: &Message) -> Result<Vec<Part<'_>>, Failure> {
     Ok(parts)
 }
 
-/// The picture of a part: `{"image_url": {"url": ...}}`, or the address itself.
+/// Returns the image of a part: `{"image_url": {"url": ...}}`, or the URL itself.
 fn image(part: &Value) -> Result<Image<'_>, Failure> {
     let given = &part["image_url"];
     let url = given.as_str().or_else(|| given["url"].as_str());
@@ -148,7 +148,8 @@ fn image(part: &Value) -> Result<Image<'_>, Failure> {
     Ok(Image::Here { kind: kind.split(';').next().unwrap_or(kind), data })
 }
 
-/// The arguments of a call as an object. What is none is kept in one: the model is to see what it wrote.
+/// Returns the arguments of a call as an object. Invalid ones are wrapped in one, so that the model sees what
+/// it wrote.
 pub(super) fn arguments(call: &NativeCall) -> Value {
     let written = call.function.arguments.trim();
     match serde_json::from_str(written) {
@@ -158,7 +159,7 @@ pub(super) fn arguments(call: &NativeCall) -> Value {
     }
 }
 
-/// A text behind another one, in a paragraph of its own.
+/// Appends a text as a separate paragraph.
 fn add(before: &mut String, text: &str) {
     if text.trim().is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The calls of one reply: what is said of each, and its one result.
+//! Tool calls of one reply: status, tracing and the one result of each.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ use crate::store::Written;
 use crate::telemetry::Span;
 use crate::tools::{Answer, Trouble};
 
-/// How far the calls of one reply have come.
+/// Progress of the calls of one reply.
 pub(super) struct Round<'r> {
     pub(super) calls: &'r [ToolCall],
-    /// When each one began.
+    /// Start time of each call.
     pub(super) begun: Vec<Option<Instant>>,
-    /// What is traced of it.
+    /// Tracing span of each call.
     pub(super) spans: Vec<Span>,
     pub(super) results: Vec<Option<ToolResult>>,
     pub(super) attempt: &'r mut Attempt,
@@ -29,7 +29,7 @@ pub(super) struct Round<'r> {
 }
 
 impl Round<'_> {
-    /// Says what is happening to these calls, and sends what was gathered.
+    /// Emits a status of these calls, and appends the gathered entries.
     pub(super) async fn status(
         &mut self,
         state: &str,
@@ -46,7 +46,7 @@ impl Round<'_> {
         self.attempt.send(self.log).await
     }
 
-    /// The result of a call.
+    /// Records the result of a call.
     pub(super) fn result(&mut self, place: usize, answer: Answer, metrics: &Metrics) {
         let call = &self.calls[place];
         let elapsed_ms = self.begun[place].map_or(0, millis);
@@ -82,19 +82,19 @@ impl Round<'_> {
         self.results[place] = Some(result);
     }
 
-    /// A call has no result.
+    /// Records an error as the result of a call.
     pub(super) fn trouble(&mut self, place: usize, trouble: &Trouble, metrics: &Metrics) {
         self.result(place, Err(trouble.error(self.language)), metrics);
     }
 
-    /// None of the calls runs: those with an error have it as their result, the others are told `why`.
+    /// Refuses all calls: those with an error get it as their result, the others get `why`.
     pub(super) fn refuse(&mut self, errors: &[Option<Trouble>], why: &Trouble, metrics: &Metrics) {
         for (place, error) in errors.iter().enumerate() {
             self.trouble(place, error.as_ref().unwrap_or(why), metrics);
         }
     }
 
-    /// The run stops: calls without a result get one that says what is known of them.
+    /// Ends the calls without a result when the run stops, with what is known of them.
     pub(super) fn abandon(&mut self, end: &End, metrics: &Metrics) {
         let cancelled = matches!(end, End::Finished(_));
         for place in 0..self.calls.len() {

@@ -21,9 +21,9 @@ use crate::http::problem::{Problem, body, in_place_if_long};
 use crate::http::request::RequestId;
 use crate::states::{self, Changed};
 
-/// What conversations of this protocol are called.
+/// Kind of this protocol's conversations.
 const KIND: &str = "thread";
-/// The field with the state that the client has.
+/// Field with the client's state.
 const STATE: &str = "state";
 
 /// `POST /ag-ui`
@@ -79,12 +79,14 @@ pub(in crate::http) async fn run(
     stream(app, &caller, request, new, encoder).await
 }
 
-/// The fields of a request. A number of the state that no double holds refuses its member alone.
+/// Parses the fields of a request. A number of the state beyond a double's range affects only its member
+///
 fn request_of(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
     body(bytes).or_else(|problem| in_place_if_long(bytes, || with_vast_numbers(bytes)).ok_or(problem))
 }
 
-/// The fields, with numbers of the state in its range; none if the state has no such number, or something else is wrong.
+/// Parses the fields with numbers of the state brought into range; `None` if there is no such number, or
+/// another error.
 fn with_vast_numbers(bytes: &[u8]) -> Option<Map<String, Value>> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
     let Cow::Owned(state) = state::bounded(fields.get(STATE)?.get()) else { return None };
@@ -95,7 +97,7 @@ fn with_vast_numbers(bytes: &[u8]) -> Option<Map<String, Value>> {
     fields.into_iter().map(read).collect()
 }
 
-/// A refused member, with its path and reason.
+/// Returns refused members with path and reason.
 fn told(applied: &Applied) -> Vec<Value> {
     let refused = applied.results.iter().filter(|result| !result.ok);
     let told = |result: &OpResult| {
@@ -105,7 +107,7 @@ fn told(applied: &Applied) -> Vec<Value> {
     refused.map(told).collect()
 }
 
-/// What a thread begins with is what its client has; from then on the server's state counts.
+/// Initializes the state of a thread with the client's; afterwards the server's state applies.
 async fn begun(
     app: &Arc<App>,
     caller: &Caller,
@@ -117,7 +119,7 @@ async fn begun(
     states::change(app, (&caller.owner, conversation), operations, String::new(), false, None).await
 }
 
-/// What the client knows of its surroundings, as words of the system.
+/// Converts the client's context to a system message.
 fn context(body: &Map<String, Value>) -> Option<Value> {
     let items = body.get("context")?.as_array()?;
     let line = |item: &Value| Some(format!("{}: {}", item["description"].as_str()?, item["value"].as_str()?));
@@ -125,7 +127,7 @@ fn context(body: &Map<String, Value>) -> Option<Value> {
     (!lines.is_empty()).then(|| json!({"role": "system", "content": lines.join("\n")}))
 }
 
-/// A message as those of the chat completions interface.
+/// Converts a message to one of the chat completions interface.
 fn message(message: &Value) -> Option<Value> {
     match message["role"].as_str()? {
         "assistant" => {
@@ -141,7 +143,7 @@ fn message(message: &Value) -> Option<Value> {
             let id = &message["toolCallId"];
             Some(json!({"role": "tool", "tool_call_id": id, "content": message["content"]}))
         }
-        // Reasoning and activities do not go to the model.
+        // Reasoning and activities are not sent to the model.
         role @ ("developer" | "system" | "user") => {
             Some(json!({"role": role, "content": parts(&message["content"])}))
         }
@@ -165,7 +167,7 @@ fn parts(content: &Value) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// The answer to what an earlier run waited for, as words of the user.
+/// Converts the answer to an earlier run's question to a user message.
 fn answer(resume: &Value) -> Option<Value> {
     if resume["status"] != "resolved" {
         return None;

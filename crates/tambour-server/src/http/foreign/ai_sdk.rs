@@ -1,4 +1,4 @@
-//! The Vercel AI SDK: `POST /api/chat`, its stream again, and stopping it.
+//! Vercel AI SDK: `POST /api/chat`, resuming its stream, and stopping it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::http::problem::{Problem, body};
 use crate::http::request::RequestId;
 use crate::states;
 
-/// What conversations of this protocol are called.
+/// Kind of this protocol's conversations.
 const KIND: &str = "chat";
 
 /// `POST /api/chat`
@@ -71,7 +71,7 @@ pub(in crate::http) async fn chat(
     Ok(named(stream(app, &caller, request, new, encoder).await?))
 }
 
-/// `GET /api/chat/{id}/stream`: all of the message that runs, or nothing.
+/// `GET /api/chat/{id}/stream`: the whole stream of the running message, or nothing.
 pub(in crate::http) async fn again(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -83,7 +83,7 @@ pub(in crate::http) async fn again(
     };
     let row = owned(&app, &caller, &live.id).await?;
     let opened = events::open(&app, &caller)?;
-    // What a message does to the state is stored when it has ended.
+    // State updates of a message are stored when it has ended.
     let state = app.store.state(&conversation).await?.map(|row| row.state);
     let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row), state));
     let reading = live.read();
@@ -110,8 +110,8 @@ fn named(mut response: Response) -> Response {
     response
 }
 
-/// A message of the AI SDK as those of the chat completions interface: the results of its calls are messages of their own there.
-/// What is of the screen alone stays out.
+/// Converts a message of the AI SDK to messages of the chat completions interface, where results of calls are
+/// separate messages. Parts for display only are dropped.
 fn messages_of(message: &Value) -> Vec<Value> {
     let role = message["role"].as_str().unwrap_or("user");
     let parts = match (&message["parts"], &message["content"]) {
@@ -132,7 +132,7 @@ fn messages_of(message: &Value) -> Vec<Value> {
                 let told = match part["state"].as_str() {
                     Some("output-available") => part["output"].to_string(),
                     Some("output-error") => part["errorText"].as_str().unwrap_or("failed").to_owned(),
-                    // Without a result nothing can go back.
+                    // A call without a result cannot be sent back.
                     _ => continue,
                 };
                 let Some(name) = name else { continue };

@@ -37,7 +37,8 @@ pub(in crate::http) async fn create(
     }
 }
 
-/// `POST /v1/messages/count_tokens`: an estimate of what a model would be sent, since no tokenizer is at hand.
+/// `POST /v1/messages/count_tokens`: an estimate of the tokens sent to the model, since its tokenizer is not
+/// available.
 pub(in crate::http) async fn count(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -54,7 +55,7 @@ pub(in crate::http) async fn count(
     Ok(Json(json!({ "input_tokens": said + tools })))
 }
 
-/// Tokens that stand around each message.
+/// Tokens added around each message.
 const AROUND: usize = 4;
 /// Tokens of an image of usual size.
 const IMAGE: usize = 1500;
@@ -120,7 +121,8 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), P
     Ok((wanted.message(more, streams)?, streams))
 }
 
-/// A message as those of the chat completions interface: results of tools are messages of their own there.
+/// Converts a message to messages of the chat completions interface, where results of tools are separate
+/// messages.
 fn message(message: &Value) -> Result<Vec<Value>, Problem> {
     let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
@@ -153,7 +155,7 @@ fn message(message: &Value) -> Result<Vec<Value>, Problem> {
                 let told = text(&block["content"]);
                 results.push(json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}));
             }
-            // Reasoning that we made does not go back: its signature is empty.
+            // Reasoning of our own replies is not sent back: its signature is empty.
             Some("thinking" | "redacted_thinking") => {}
             other => {
                 let kind = other.unwrap_or("none");
@@ -178,7 +180,7 @@ fn message(message: &Value) -> Result<Vec<Value>, Problem> {
     Ok(results.into_iter().chain(says.then_some(said)).collect())
 }
 
-/// The text of a field that is a text or a list of blocks.
+/// Returns the text of a field that is a text or a list of blocks.
 fn text(field: &Value) -> String {
     match field {
         Value::String(text) => text.clone(),

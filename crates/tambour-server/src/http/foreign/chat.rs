@@ -25,7 +25,7 @@ pub(in crate::http) async fn complete(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let (wanted, streams, mut options) = read(&app, body(&bytes)?)?;
-    // What the server runs itself is not the client's to run.
+    // Calls that the server runs are not the client's to run.
     options.calls = !wanted.has_tools();
     options.extensions = wanted.extensions;
     if streams {
@@ -39,7 +39,7 @@ pub(in crate::http) async fn complete(
     }
 }
 
-/// What is asked for, whether as a stream, and how it is written.
+/// Parses the request; returns the message, whether to stream, and the options of the encoder.
 fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Options), Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
@@ -80,11 +80,11 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
     }
     wanted.foreign.ends_with_client = true;
     let more = body.remove("tambour");
-    // Kept by the service itself, and nothing of ours.
+    // Fields for storage and accounting at the service, without meaning here.
     for name in ["store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"] {
         body.remove(name);
     }
-    // The upstream knows what else there is.
+    // The remaining fields are passed to the upstream.
     let rest: Map<String, Value> = body.into_iter().filter(|(_, value)| !value.is_null()).collect();
     if !rest.is_empty() {
         wanted.set("upstream_fields", rest);

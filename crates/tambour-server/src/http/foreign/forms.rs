@@ -1,4 +1,4 @@
-//! Errors in the form that clients of a protocol read: the problem documents of our own routes, rewritten.
+//! Errors in the form of other protocols, converted from our problem documents.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -7,10 +7,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-/// Bytes of a problem document, at most.
+/// Most bytes of a problem document.
 const DOCUMENT: usize = 64 << 10;
 
-/// Rewrites errors of routes that are not our own.
+/// Converts errors of routes of other protocols.
 pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
@@ -32,7 +32,7 @@ pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Respon
     let body = form(parts.status, &problem).to_string();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    // A request that is wrong is wrong again; one that came too early is not.
+    // A wrong request stays wrong; an overload passes.
     let again = matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let again = HeaderValue::from_static(if again { "true" } else { "false" });
     parts.headers.insert(HeaderName::from_static("x-should-retry"), again);

@@ -1,4 +1,4 @@
-//! Routes of other protocols: a request becomes a message like any other, and an encoder writes its log.
+//! Routes of other protocols: a request becomes an ordinary message, and an encoder writes its log.
 
 pub(super) mod ag_ui;
 pub(super) mod ai_sdk;
@@ -35,32 +35,32 @@ use crate::config::{AliasConfig, CHOICE};
 use crate::live::Reading;
 use crate::store::MessageRow;
 
-/// A request on its way to a message.
+/// Request being converted to a message.
 pub(super) struct Wanted {
-    /// The model as the client named it.
+    /// Model as named by the client.
     model: String,
-    /// Fields of `POST /api/v1/messages` by their names.
+    /// Fields of `POST /api/v1/messages` by name.
     fields: Map<String, Value>,
-    /// Who is asked, and how that one writes, where nothing that can be used comes: fields in the place of those above.
+    /// Fallbacks: fields that replace those above, in order.
     others: Vec<Map<String, Value>>,
-    /// Fields that the alias fixes; none for a model without one.
+    /// Fields fixed by the alias; none for a model without one.
     fixed: Vec<String>,
     foreign: Foreign,
 }
 
-/// The alias of clients that name no model.
+/// Alias for clients that name no model.
 const DEFAULT: &str = "default";
 
-/// The field with what goes before the messages.
+/// Field of the system prompt.
 const SYSTEM: &str = "system_prompt";
 
-/// The dialect of calls that are written as text.
+/// Dialect of calls written as text.
 const CALLS: &str = "toolcall";
 
-/// The dialect of replies that are one JSON value.
+/// Dialect of replies that are one JSON value.
 pub(in crate::http) const JSON: &str = "json_value";
 
-/// Fields that the object `tambour` cannot have: the protocol has its own for them.
+/// Fields that the object `tambour` cannot have, since the protocol has its own for them.
 const NOT_HERE: [&str; 10] = [
     "messages",
     "text",
@@ -75,7 +75,7 @@ const NOT_HERE: [&str; 10] = [
 ];
 
 impl Wanted {
-    /// What the name of a model stands for: an alias, else an upstream with one of its models.
+    /// Resolves the name of a model: an alias, otherwise an upstream with one of its models.
     pub(super) fn of_model(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
         let model = match body.remove("model") {
             Some(Value::String(model)) if !model.trim().is_empty() => model,
@@ -117,7 +117,8 @@ impl Wanted {
         Ok(Wanted { model, fields, others, fixed, foreign: Foreign::default() })
     }
 
-    /// The same where a model need not be named: the alias `default`, else the default upstream.
+    /// Does the same for clients that need not name a model: the alias `default`, otherwise the default
+    /// upstream.
     pub(super) fn of_model_or_default(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
         let named = body.get("model").is_some_and(|model| !model.is_null());
         let loaded = app.loaded();
@@ -128,7 +129,7 @@ impl Wanted {
         Wanted::of_model(app, body)
     }
 
-    /// Sets what goes before the messages. That of an alias stays, and goes before this.
+    /// Sets the system prompt. That of an alias is kept and precedes it.
     pub(super) fn set_system(&mut self, text: &str) {
         let before = self
             .fields
@@ -143,14 +144,15 @@ impl Wanted {
         self.fields.insert(name.to_owned(), value.into());
     }
 
-    /// Takes a field of the request to one of ours, if it is there.
+    /// Moves a field of the request to one of ours, if it is present.
     pub(super) fn take(&mut self, body: &mut Map<String, Value>, name: &str, ours: &str) {
         if let Some(value) = body.remove(name).filter(|value| !value.is_null()) {
             self.set(ours, value);
         }
     }
 
-    /// Takes the functions that the client runs, each an object with a name, a description and a schema in `schema`.
+    /// Takes the functions that the client runs, each an object with a name, a description and a schema under
+    /// the given name.
     pub(super) fn tools<'a>(
         &mut self,
         functions: impl Iterator<Item = (&'a Value, &'a str)>,
@@ -177,8 +179,8 @@ impl Wanted {
         Ok(())
     }
 
-    /// Reads the reply as JSON where the client asks for a `response_format` and nothing, neither alias nor `tambour`, says how the model
-    /// writes: it is told the schema, may be asked once more, and what comes out satisfies it.
+    /// Reads the reply as JSON if the client sets a `response_format` and neither alias nor `tambour` names a
+    /// dialect: the model is sent the schema, may be re-asked once, and the result satisfies the schema.
     pub(super) fn reads_json(&mut self, more: Option<&Value>) -> Result<(), Problem> {
         let wrong =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
@@ -214,8 +216,8 @@ impl Wanted {
         Ok(())
     }
 
-    /// Reads calls that the model writes as text, where nothing says how it writes and there is something to call: what stands
-    /// in front of a model that hands them on as they are needs not know its form.
+    /// Reads calls written as text if there are tools and no dialect is named. A model server that passes on
+    /// such calls unparsed then works without configuration.
     pub(super) fn reads_calls(&mut self) {
         if self.foreign.tools.is_empty() {
             return;
@@ -225,7 +227,7 @@ impl Wanted {
         }
     }
 
-    /// The message that is asked for. What the object `tambour` of the body says goes before what the protocol says.
+    /// Builds the message. Fields of the object `tambour` take precedence over those of the protocol.
     pub(super) fn message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
         let more = match more {
             None | Some(Value::Null) => Map::new(),
@@ -242,12 +244,12 @@ impl Wanted {
             }
         };
         if more.contains_key("upstream") || more.contains_key("model") {
-            // Who says who is asked wants nobody else.
+            // A request that selects the upstream itself has no fallbacks.
             self.others.clear();
             self.foreign.elsewhere = true;
         }
         self.foreign.overrides = self.fixed.iter().filter(|name| more.contains_key(*name)).cloned().collect();
-        // Extensions are on the log anyway; what of them a client sees is the protocol's matter.
+        // Extensions are in the log anyway; the protocol decides which of them a client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
         self.set(if stream { "stream" } else { "wait" }, true);
@@ -261,7 +263,7 @@ impl Wanted {
             let mut fields = self.fields.clone();
             choose(&mut fields, other);
             let mut new = read(fields)?;
-            // Not every dialect has any; who is asked first has.
+            // Not every dialect has instructions; the first choice has.
             new.instructions &= dialect::entry(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new)
         };
@@ -272,20 +274,20 @@ impl Wanted {
     }
 }
 
-/// Who an alias asks, and how that one writes.
+/// Returns the fields of an alias that select the upstream and dialect.
 fn choice(alias: &AliasConfig) -> Map<String, Value> {
     let mut fields = alias.fields();
     fields.retain(|name, _| CHOICE.contains(&name.as_str()));
     fields
 }
 
-/// Puts a choice in the place of the one that is in the fields.
+/// Replaces the choice in the fields.
 fn choose(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
     fields.retain(|name, _| !CHOICE.contains(&name.as_str()));
     fields.extend(choice);
 }
 
-/// Begins a message and streams what an encoder makes of it.
+/// Starts a message and streams its log through an encoder.
 pub(super) async fn stream(
     app: Arc<App>,
     caller: &Caller,
@@ -302,7 +304,7 @@ pub(super) async fn stream(
     Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
 }
 
-/// Begins a message, waits for its end, and gives the whole of it.
+/// Starts a message, waits for its end, and returns the folded log.
 pub(super) async fn whole(
     app: &Arc<App>,
     caller: &Caller,
@@ -314,7 +316,7 @@ pub(super) async fn whole(
     let Started { row, reading, .. } = ask::start(app, asked).await?;
     keep_or_not(app, &new, reading.as_ref());
     if let Some(reading) = &reading {
-        // Who goes away meanwhile takes the reading along, which ends the message.
+        // Dropping the reader (client disconnected) ends the message.
         reading.live().ended().await;
     }
     let whole = fold(app, &row.id).await?;
@@ -322,7 +324,7 @@ pub(super) async fn whole(
     Ok((about(&row), whole))
 }
 
-/// Has a message go when it has been read, where the client wants it not to be kept.
+/// Schedules deletion of a message that the client does not want to be stored, once it was read.
 fn keep_or_not(app: &Arc<App>, new: &NewMessage, reading: Option<&Reading>) {
     let kept = new.as_response.as_ref().is_none_or(|of| of.store);
     if let Some(reading) = reading.filter(|_| !kept) {
@@ -330,7 +332,7 @@ fn keep_or_not(app: &Arc<App>, new: &NewMessage, reading: Option<&Reading>) {
     }
 }
 
-/// The log of a message that has ended, folded.
+/// Folds the log of an ended message.
 pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
     let (mut whole, mut after) = (Whole::default(), 0);
     loop {
@@ -348,7 +350,7 @@ pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
     }
 }
 
-/// What the stream of a stored message is about.
+/// Describes a stored message for an encoder.
 pub(super) fn about(row: &MessageRow) -> About {
     let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let created = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
@@ -367,19 +369,19 @@ pub(super) fn about(row: &MessageRow) -> About {
     }
 }
 
-/// The answer when a message failed before anybody saw anything of it. Clients repeat by themselves what may be repeated; what a
-/// model has been paid for may not.
+/// Builds the response of a message that failed before anything was delivered. Clients retry retryable errors
+/// by themselves, so a reply already paid for must not be one.
 pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
-    // What the service says is wrong with the request is the client's to mend, but for the operator's key and account.
+    // A request error of the service is the client's to fix, except for the operator's key and account.
     let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
     let refused = refused.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
     let own = match &*failure.code {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
-        // The schema of the request is at fault, which cannot be held against this reply in time.
+        // The schema of the request is at fault: the reply could not be checked against it in time.
         "schema_too_complex" => StatusCode::UNPROCESSABLE_ENTITY,
-        // What the model wrote is not what was asked for.
+        // The model did not write what was requested.
         code if code.starts_with("json_") => StatusCode::BAD_GATEWAY,
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

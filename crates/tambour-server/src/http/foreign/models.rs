@@ -1,4 +1,4 @@
-//! What can be asked: `GET /v1/models`.
+//! Available models: `GET /v1/models`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::problem::Problem;
 
-/// `GET /v1/models`: aliases, then each upstream with its own model.
+/// `GET /v1/models`: aliases, then each upstream with its default model.
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

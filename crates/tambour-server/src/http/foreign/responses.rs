@@ -1,4 +1,4 @@
-//! OpenAI Responses: `POST /v1/responses`, and reading, listing, stopping and deleting what is stored of them.
+//! OpenAI Responses: `POST /v1/responses`, and reading, listing, cancelling and deleting stored responses.
 
 mod earlier;
 mod items;
@@ -27,7 +27,7 @@ use crate::http::record;
 use crate::http::request::RequestId;
 use crate::store::MessageRow;
 
-/// What stands before the id of a message in that of a response.
+/// Prefix of a response's id before that of its message.
 const PREFIX: &str = "resp_";
 
 /// `POST /v1/responses`
@@ -65,7 +65,7 @@ pub(in crate::http) struct Again {
     starting_after: Option<u64>,
 }
 
-/// `GET /v1/responses/{id}`: as it stands, or its events from behind a number on.
+/// `GET /v1/responses/{id}`: its current state, or its events after a number.
 pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -99,7 +99,7 @@ pub(in crate::http) async fn cancel(
     Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)))
 }
 
-/// `DELETE /v1/responses/{id}`: gone; if it runs, it is stopped first.
+/// `DELETE /v1/responses/{id}`: deletes it; a running one is cancelled first.
 pub(in crate::http) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -120,7 +120,7 @@ pub(in crate::http) struct Listed {
     after: Option<String>,
 }
 
-/// `GET /v1/responses/{id}/input_items`: what the model was told for it, but for the instructions; newest first.
+/// `GET /v1/responses/{id}/input_items`: messages sent to the model, without the instructions; newest first.
 pub(in crate::http) async fn input_items(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

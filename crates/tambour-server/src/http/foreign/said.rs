@@ -1,11 +1,11 @@
-//! Messages as other clients send them: what they add of their own, such as `refusal: null` of an answer that they send back, is
-//! left out.
+//! Messages as sent by other clients. Their additions, such as `refusal: null` in an answer sent back, are
+//! dropped.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::problem::Problem;
 
-/// Messages of the chat completions interface.
+/// Converts messages of the chat completions interface.
 pub(super) fn chat(messages: Option<Value>) -> Result<Value, Problem> {
     let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let Some(Value::Array(messages)) = messages else {
@@ -23,7 +23,7 @@ pub(super) fn chat(messages: Option<Value>) -> Result<Value, Problem> {
         if fields.get("tool_calls").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             fields.remove("tool_calls");
         }
-        // The old name of a result.
+        // Deprecated form of a result.
         if fields.get("role") == Some(&json!("function")) {
             let name = fields.remove("name").unwrap_or_default();
             let text = format!("{}: {}", name.as_str().unwrap_or("function"), said(fields.get("content")));

@@ -1,4 +1,4 @@
-//! Conversations under names of clients: a chat of the AI SDK, a thread of AG-UI.
+//! Conversations named by clients: a chat of the AI SDK, a thread of AG-UI.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,30 +12,30 @@ use crate::ids;
 use crate::live::Live;
 use crate::store::ConversationRow;
 
-/// Bytes of a name.
+/// Most bytes of a name.
 const NAME: usize = 256;
 
-/// The message that runs in each conversation of that kind.
+/// Running message of each such conversation.
 #[derive(Default)]
 pub(crate) struct Threads(Mutex<HashMap<String, String>>);
 
 impl Threads {
-    /// A message has begun.
+    /// Registers a message that has begun.
     pub(super) fn begun(&self, app: &App, conversation: &str, message: &str) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|_, message| app.live.get(message).is_some());
         running.insert(conversation.to_owned(), message.to_owned());
     }
 
-    /// The message that runs in it.
+    /// Returns the running message of a conversation.
     pub(super) fn running(&self, app: &App, conversation: &str) -> Option<Arc<Live>> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of one that has ended a moment ago nothing more comes.
+        // A message that has ended may not be removed yet.
         app.live.get(running.get(conversation)?).filter(|live| !live.has_ended())
     }
 }
 
-/// The id of the conversation that a client calls `name`.
+/// Returns the id of the conversation that a client calls `name`.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
     if name.is_empty() || name.len() > NAME {
         let detail = format!("the id of a {kind} has 1 to {NAME} bytes");
@@ -50,7 +50,7 @@ pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result
     Ok(format!("conv_{digits}"))
 }
 
-/// The conversation that a client calls `name`; it is made if there is none.
+/// Returns the conversation that a client calls `name`, creating it if needed.
 pub(super) async fn conversation(
     app: &App,
     caller: &Caller,
@@ -66,7 +66,7 @@ pub(super) async fn conversation(
             metadata: Some(serde_json::json!({ kind: name }).to_string()),
             ..ConversationRow::default()
         };
-        // Another request may have made it meanwhile.
+        // Another request may have created it meanwhile.
         if let Err(error) = app.store.insert_conversation(&row).await
             && app.store.conversation(&id).await?.is_none()
         {

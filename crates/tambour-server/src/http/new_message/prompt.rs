@@ -1,4 +1,4 @@
-//! The prompt of a new message: what is said, or what its blocks make, and what goes before.
+//! Prompt of a new message: the given messages or a rendered Skein, and the system prompt.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 use crate::skeins::{self, How, Parts};
 use crate::upstream::{Content, Message};
 
-/// What the user said.
+/// Returns the given messages or text as a prompt.
 pub(super) fn said(new: &NewMessage) -> Result<Sent, Problem> {
     let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
     for (given, field) in [
@@ -45,7 +45,7 @@ pub(super) fn said(new: &NewMessage) -> Result<Sent, Problem> {
     }
 }
 
-/// Whether a message is nothing but text, which a template can print.
+/// Returns `true` if a message is plain text, which a template can print.
 fn is_text(message: &Message) -> bool {
     let text = match &message.content {
         Some(Content::Text(_)) => true,
@@ -55,8 +55,8 @@ fn is_text(message: &Message) -> bool {
     text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
 }
 
-/// The prompt that the blocks of a message make, and what world info did, if that is other than before; what is said now ends its
-/// history.
+/// Renders the Skein of a message, with the new text as the end of its history. Returns the timed lore state
+/// too, if it changed.
 pub(super) async fn rendered(
     app: &Arc<App>,
     caller: &Caller,
@@ -119,7 +119,7 @@ pub(super) async fn rendered(
     Ok((Sent { messages: Some(messages), ..Sent::default() }, changed))
 }
 
-/// What world info did in earlier turns of a conversation of the owner's.
+/// Returns the timed lore state of the owner's conversation.
 async fn remembered(app: &App, caller: &Caller, conversation: &str) -> Result<Timed, Problem> {
     let known = app.store.conversation(conversation).await?;
     if known.is_none_or(|row| row.owner != caller.owner) {
@@ -132,7 +132,7 @@ async fn remembered(app: &App, caller: &Caller, conversation: &str) -> Result<Ti
     }))
 }
 
-/// What goes before everything else: the caller's words, then the format that the dialect asks for.
+/// Builds the system prompt: the caller's text, then the format instructions of the dialect.
 pub(super) fn system(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
     if !new.instructions {
         return Ok(new.system_prompt.clone());

@@ -1,11 +1,11 @@
-//! Shapes of events, and of what their last one says.
+//! Schemas of events and of the metadata in their last one.
 
 use serde_json::{Value, json};
 use tambour::event::Extension;
 
 use super::{list, named, notice, object};
 
-/// What happened on the way to the end of a message.
+/// Metadata of a completed message.
 pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
     let why = |description: &str| json!({"type": "string", "description": description});
     let notice = notice(text);
@@ -22,7 +22,7 @@ pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// One event: its name and its data. Extension events come only when they are asked for.
+/// Event with name and data. Extension events are sent on request only.
 pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     let texts = || ("text", text.clone());
     let contract = [

@@ -1,4 +1,4 @@
-//! Settings and keys.
+//! Rows of settings, keys and usage.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -70,7 +70,7 @@ impl Admin for SqliteStore {
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<Usage>, StoreError> {
-        // What messages used comes with their records.
+        // Usage of messages is stored with their records.
         self.caught_up().await?;
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
@@ -111,7 +111,7 @@ impl Admin for SqliteStore {
     }
 }
 
-/// Adds to what was asked with a key on a day.
+/// Adds to the usage of a key on a day.
 pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &Usage) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \

@@ -1,4 +1,4 @@
-//! One commit: what goes into it, and how it is written.
+//! Commits: a group of work is collected and written in one transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,38 +19,39 @@ use super::writer::Work;
 use crate::fail;
 use crate::store::{MessageRow, Outcome};
 
-/// Bytes written after which another connection brings them from the write-ahead file to that of the database.
+/// Bytes written after which another connection runs a checkpoint.
 const CHECKPOINT: usize = 8 << 20;
-/// Pages of the write-ahead file after which the writer does it itself, since the other has not kept up.
+/// Pages of the write-ahead file after which the writer runs a checkpoint itself, since the other one has not
+/// kept up.
 const OVERDUE: i64 = 32 << 10;
-/// Bytes that a row writes besides its text, about: it touches pages of a table and of an index.
+/// Approximate bytes that a row writes besides its text: pages of a table and of an index.
 const TOUCHED: usize = 8 << 10;
-/// Rows of one statement.
+/// Rows per statement.
 const TOGETHER: usize = 16;
-/// The version of the JSON of records.
+/// Version of the JSON of records.
 const RECORD: i64 = 1;
 
-/// What the task that writes keeps.
+/// State of the writer task.
 pub(super) struct State {
     shared: Arc<Shared>,
-    /// Bytes written since a checkpoint was wanted last, about.
+    /// Approximate bytes written since the last checkpoint request.
     written: usize,
     checkpoint: mpsc::Sender<()>,
     overdue: Arc<AtomicBool>,
-    /// Reach of the journal at the last commit.
+    /// Extents of the journal at the last commit.
     marked: Extents,
 }
 
-/// What goes into one transaction.
+/// Work of one transaction.
 #[derive(Default)]
 pub(super) struct Group {
     taken: Vec<(Arc<Tail>, Taken)>,
     rows: Vec<Entries>,
     messages: Vec<Arc<MessageRow>>,
     records: Vec<Arc<MessageRow>>,
-    /// The last segment of the journal that holds nothing then that the database does not.
+    /// Last journal segment that the database fully has after this commit.
     segment: Option<u64>,
-    /// How far the journal is written; the database has each message that it has up to there with this group.
+    /// Extents of the journal; with this group the database has every message up to there.
     extents: Extents,
     done: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
@@ -62,7 +63,7 @@ impl Group {
         none && self.segment.is_none()
     }
 
-    /// How much is written, about.
+    /// Returns the approximate bytes to write.
     pub(super) fn bytes(&self) -> usize {
         let rows = self.rows.iter().map(|row| row.body.len()).sum::<usize>();
         let messages = self.messages.iter().map(|row| row.request.len()).sum::<usize>();
@@ -80,13 +81,13 @@ impl State {
         let overdue = Arc::new(AtomicBool::new(false));
         let (task, dead) = (checkpoints(shared.pool.clone(), wanted, overdue.clone()), shared.dead.clone());
         tokio::spawn(async move {
-            // Without it the write-ahead file grows for ever.
+            // Without checkpoints the write-ahead file would grow for ever.
             if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
                 tracing::error!("the task that brings the write-ahead file to the database has died");
                 dead.cancel();
             }
         });
-        // A journal that is empty is known to the database since the start.
+        // An empty journal has been known to the database since the start.
         let marked = shared.journal.extents();
         State { shared, written: 0, checkpoint, overdue, marked }
     }
@@ -110,12 +111,12 @@ impl State {
         }
     }
 
-    /// Puts down how far the journal is, before the last work of the group is taken.
+    /// Records the extents of the journal, before the last work of the group is taken.
     pub(super) fn mark(&self, group: &mut Group) {
         group.extents = self.shared.journal.extents();
     }
 
-    /// Tells a journal that has grown since the last commit.
+    /// Returns `true` if the journal has grown since the last commit.
     pub(super) fn is_behind(&self) -> bool {
         self.shared.journal.extents() != self.marked
     }
@@ -126,10 +127,11 @@ impl State {
         }
     }
 
-    /// Writes a group, and tells who waits for it.
+    /// Writes a group, and notifies those who wait for it.
     pub(super) async fn write(&mut self, group: Group) {
         if !group.is_empty() || group.extents != self.marked {
-            // A disk that is full holds what comes behind the journal; it goes on when there is room.
+            // A full disk holds back everything behind the journal; the write is retried until there is
+            // space.
             let mut wait = Duration::from_millis(50);
             while let Err(error) = self.insert(&group).await {
                 tracing::error!(%error, "the database cannot be written; trying again");
@@ -153,7 +155,7 @@ impl State {
             self.shared.journal.remove(segment);
         }
         for done in group.done {
-            // Who asked may have gone.
+            // The receiver may be gone.
             let _ = done.send(());
         }
         if self.written >= CHECKPOINT && self.checkpoint.try_send(()).is_ok() {
@@ -191,26 +193,26 @@ async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&s
     Ok(())
 }
 
-/// Begins a transaction. Not one of the library's: SQLite ends a transaction by itself when the disk is full, and the library
-/// would take the next one for a part of it.
+/// Begins a transaction. Not a transaction of sqlx: SQLite ends a transaction by itself when the disk is
+/// full, and sqlx would take the next one for a nested one.
 pub(super) async fn begin(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query("begin immediate").execute(connection).await.map(|_| ())
 }
 
-/// Ends it: with all that was written, or with nothing.
+/// Commits the transaction, or rolls it back after an error.
 pub(super) async fn end(connection: &mut SqliteConnection, written: sqlx::Result<()>) -> sqlx::Result<()> {
     let ended = match written {
         Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
         Err(error) => Err(error),
     };
     if ended.is_err() {
-        // There may be none any more.
+        // SQLite may have ended the transaction already.
         let _ = sqlx::query("rollback").execute(connection).await;
     }
     ended
 }
 
-/// Takes what the database does not have of a message.
+/// Takes the part of a message's log that the database lacks.
 fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     let rows = &mut group.rows;
     let taken = tail.take(all, |first, last, body| {
@@ -222,7 +224,7 @@ fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
     }
 }
 
-/// Does the checkpoints that are wanted.
+/// Runs checkpoints on request.
 async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
         fail::point("checkpoint");
@@ -243,12 +245,13 @@ async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: 
     }
 }
 
-/// Whether it was blocked, the pages of the write-ahead file, and how many of them are in the database.
+/// Runs a passive checkpoint. Returns whether it was blocked, the pages of the write-ahead file, and how many
+/// of them are in the database.
 async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64, i64)> {
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
-/// A message and its conversation, or a turn; both statements go to the database together.
+/// Inserts a message and its conversation, or a turn, with one round trip.
 pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert or ignore into conversations (id, owner, created) select ?, ?, ? where ? is null; \
@@ -256,7 +259,7 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
          (number, id, conversation_id, request_id, owner, created, status, request, kind, repeat, server, epoch) \
          select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     );
-    // A turn has a dialogue, and no conversation.
+    // A turn has a dialogue and no conversation.
     let kind = word(row.kind);
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
     // A number that another message has in an older database is not used twice.
@@ -275,7 +278,8 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
         .map(|_| ())
 }
 
-/// Writes the end of a message and its results, once: a record that is there stays as it is, and so does what it brought along.
+/// Writes the end of a message with its outcome, once: an existing record is kept, and its side effects are
+/// not repeated.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
     let Outcome { size, turn, summary, details, updates, usage, figures, progress: after } = outcome;
@@ -299,7 +303,7 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     add_figures(connection, figures).await
 }
 
-/// Inserts rows of logs, many with one statement where there are many. One that is there already is not written twice.
+/// Inserts log rows, in bulk where there are many. Existing rows are skipped.
 pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entries]) -> sqlx::Result<()> {
     const ONE: &str = "insert or ignore into entries (message_id, first, last, body) values (?, ?, ?, ?)";
     const MORE: &str = "insert or ignore into entries (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\

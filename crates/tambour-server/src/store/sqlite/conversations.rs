@@ -1,4 +1,4 @@
-//! Conversations: messages in order, with a title and what else a client keeps with them.
+//! Rows of conversations.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -27,7 +27,7 @@ impl Conversations for SqliteStore {
         if let Some(known) = stored.or_else(|| self.shared.pending.conversation(id)) {
             return Ok(Some(known));
         }
-        // It may have gone from the journal's rows to the database between the two looks.
+        // It may have moved from the journal to the database between the two queries.
         Ok(sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?)
     }
 
@@ -66,7 +66,7 @@ impl Conversations for SqliteStore {
     }
 
     async fn keep_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
-        // The conversation may be in the journal alone.
+        // The conversation may be on the journal only.
         self.caught_up().await?;
         fail::point("lore.before");
         let query = sqlx::query(

@@ -1,7 +1,8 @@
-//! What is deleted is gone: from the tables, from the journal, and from what the file system keeps of either.
+//! Deletes rows and erases them from the files.
 //!
-//! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still has what was written of them before, and the
-//! database until it gets the change from there. [`Store::sweep`] brings both to an end.
+//!
+//! Deleted rows are overwritten (`secure_delete`), but the write-ahead file still holds earlier versions of
+//! them, and so does the database until a checkpoint. [`Store::sweep`] erases both.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +18,16 @@ use super::writer::Work;
 use crate::fail;
 use crate::store::{Deletion, Retention, StoreError};
 
-/// Messages that are looked for at a time.
+/// Expired messages listed at a time.
 const TOGETHER: usize = 500;
-/// Messages of one transaction. Nobody else writes while it lasts, and each may have megabytes, which are overwritten.
+/// Messages per transaction. It blocks other writers, and each message may have megabytes to overwrite.
 const TRANSACTION: usize = 16;
-/// Pages that a step of the sweep takes out of the file at first, and at most. Nobody else writes meanwhile.
+/// Pages that a vacuum step frees at first, and at most. It blocks other writers.
 const SLICE: u32 = 16;
 const MOST_PAGES: u32 = 4096;
-/// Time that such a step may take about.
+/// Approximate target time of a vacuum step.
 const SLICE_TIME: Duration = Duration::from_millis(20);
-/// Time for others to write, between two steps: who waits for the database looks again after 1 to 100 ms.
+/// Pause for other writers between two steps: SQLite's busy handler retries after 1 to 100 ms.
 const PAUSE: Duration = Duration::from_millis(25);
 
 #[async_trait]
@@ -36,7 +37,7 @@ impl Deletion for SqliteStore {
             return Ok(());
         }
         self.fence(ids);
-        // The next start would bring back what the journal has.
+        // Otherwise the next start would restore the messages from the journal.
         self.drain().await?;
         for ids in ids.chunks(TRANSACTION) {
             let begun = Instant::now();
@@ -45,7 +46,7 @@ impl Deletion for SqliteStore {
             let deleted = delete(&mut connection, ids).await;
             end(&mut connection, deleted).await?;
             drop(connection);
-            // Who waits to write looks again only now and then.
+            // Waiting writers retry only now and then.
             tokio::time::sleep(begun.elapsed().min(PAUSE)).await;
         }
         ids.iter().for_each(|id| self.shared.pending.forget(id));
@@ -69,7 +70,7 @@ impl Deletion for SqliteStore {
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deleted = self.delete_closed(id).await;
-        // Who has found it before may be about to begin a message in it.
+        // A caller that found it before may be about to begin a message in it.
         drop(self.shared.acquiring.write().await);
         self.shared.places.order().open(id);
         deleted
@@ -85,7 +86,7 @@ impl Deletion for SqliteStore {
             expired = query.bind(before).bind(many).fetch_all(self.pool()).await?;
         }
         if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
-            // The newest of each owner stay as long as they fit together.
+            // The newest messages of each owner that fit together are kept.
             let query = sqlx::query_scalar(
                 "select id from (select id, sum(size) over (partition by owner order by number desc) as so_far \
                  from messages join records on message_id = id where kind is null) where so_far > ? limit ?",
@@ -98,14 +99,14 @@ impl Deletion for SqliteStore {
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        // What a checkpoint brings to the database while others write need not be brought while they wait.
+        // A passive checkpoint first leaves less work for the blocking one.
         passive(&mut connection).await?;
         let before = truncate(&mut connection).await?;
         let mut pages = SLICE;
         while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
             let begun = Instant::now();
             fail::point("sweep.slice");
-            // A pragma takes no bound value.
+            // A pragma takes no bound parameter.
             let vacuum = AssertSqlSafe(format!("pragma incremental_vacuum({pages})"));
             sqlx::query(vacuum).fetch_all(&mut *connection).await?;
             let took = begun.elapsed();
@@ -117,7 +118,7 @@ impl Deletion for SqliteStore {
             }
         }
         if stop.is_cancelled() {
-            // The next start goes on.
+            // The next start continues.
             return Ok(false);
         }
         Ok(before && truncate(&mut connection).await?)
@@ -125,7 +126,7 @@ impl Deletion for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Deletes a conversation in which nothing begins.
+    /// Deletes a conversation that is closed to new runs.
     pub(super) async fn delete_closed(&self, id: &str) -> Result<(), StoreError> {
         let running: Vec<String> = {
             let order = self.shared.places.order();
@@ -145,7 +146,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Waits until the database has all that is on the journal, and the journal has nothing.
+    /// Waits until the database has everything on the journal and the journal is empty.
     async fn drain(&self) -> Result<(), StoreError> {
         let full = self.shared.journal.turn().map_err(StoreError::Journal)?;
         self.writer.tell(Work::Segment(full))?;
@@ -176,17 +177,17 @@ async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sql
     delete_naming(connection, &[id.to_owned()]).await
 }
 
-/// Pages of the database that hold nothing.
+/// Returns the number of free pages.
 async fn free_pages(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await
 }
 
-/// Brings of the write-ahead file to the database what no reader needs, while others write.
+/// Runs a passive checkpoint: copies the pages that no reader needs while others write.
 async fn passive(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query("pragma wal_checkpoint(passive)").fetch_one(connection).await.map(|_| ())
 }
 
-/// Brings all of the write-ahead file to the database, and empties it. Whether it could.
+/// Copies the whole write-ahead file to the database and truncates it. Returns `true` if that was possible.
 async fn truncate(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
     let row = sqlx::query("pragma wal_checkpoint(truncate)").fetch_one(connection).await?;
     Ok(row.try_get::<i64, _>(0)? == 0)

@@ -1,4 +1,4 @@
-//! Dialogues in the database: the state of each, and the record of each call of a model.
+//! Rows of dialogues, their turns and their model calls.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -42,7 +42,7 @@ impl Dialogues for SqliteStore {
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
-        // Changes of the turn before are there.
+        // Includes the changes of the turn before.
         self.caught_up().await?;
         let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
@@ -79,7 +79,7 @@ impl Dialogues for SqliteStore {
         once: Option<&Once>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
-        // Behind what the turn before it left.
+        // Follows the changes of the turn before.
         self.caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
@@ -128,7 +128,7 @@ impl Dialogues for SqliteStore {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreError> {
-        // The end of the last turn is there.
+        // Includes the end of the last turn.
         self.caught_up().await?;
         let query = sqlx::query_as(
             "select number, record from dialogue_turns where dialogue_id = ? and number > ? order by number limit ?",
@@ -139,7 +139,7 @@ impl Dialogues for SqliteStore {
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
         let deleted = self.delete_closed_dialogue(id).await;
-        // Another that has found it may be about to begin a turn in it.
+        // A caller that found it before may be about to begin a turn in it.
         drop(self.shared.acquiring.write().await);
         self.shared.places.order().open(id);
         deleted
@@ -169,13 +169,13 @@ impl Dialogues for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Whose dialogue it is, if it is there.
+    /// Returns the owner of a dialogue, if it exists.
     pub(super) async fn owner_of_dialogue(&self, id: &str) -> Result<Option<String>, StoreError> {
         let query = sqlx::query_scalar("select owner from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    /// Deletes a dialogue in which nothing begins.
+    /// Deletes a dialogue that is closed to new turns.
     async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.delete_closed(id).await?;
         let mut connection = self.pool().acquire().await?;
@@ -187,7 +187,7 @@ impl SqliteStore {
     }
 }
 
-/// Stores the dialogue as a turn leaves it, within the transaction of its end.
+/// Stores the dialogue as a turn leaves it, within the transaction of the turn's end.
 pub(super) async fn progress(
     connection: &mut SqliteConnection,
     id: &str,
@@ -213,7 +213,7 @@ async fn insert(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::R
     Ok(())
 }
 
-/// Stores where a dialogue stands: its state, status and time.
+/// Updates state, status and time of a dialogue.
 async fn update(
     connection: &mut SqliteConnection,
     id: &str,
@@ -224,7 +224,7 @@ async fn update(
     Ok(())
 }
 
-/// Stores records of calls. A dialogue that was deleted meanwhile gets none.
+/// Stores call and turn records. A dialogue deleted meanwhile gets none.
 async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallRecord]) -> sqlx::Result<()> {
     for record in records {
         let (statement, record) = match record {
@@ -254,7 +254,7 @@ async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallReco
     Ok(())
 }
 
-/// Beginning of the requests that are inputs of a dialogue, as [`Once`] has them.
+/// Prefix of requests that are inputs of a dialogue, as in [`Once`].
 fn inputs(dialogue: &str) -> String {
     format!("POST dialogues/{dialogue}/input ")
 }

@@ -1,4 +1,4 @@
-//! Texts with versions in the database: dialogue scripts and prompt templates.
+//! Rows of versioned texts.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -13,7 +13,7 @@ const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
      as latest from documents where owner = ? and kind = ?";
 
-/// Characters of an RFC 3339 time that name its ten minutes.
+/// Characters of an RFC 3339 time that identify its ten-minute interval.
 const TEN_MINUTES: u32 = 15;
 
 #[async_trait]
@@ -109,7 +109,7 @@ impl Documents for SqliteStore {
     }
 }
 
-/// Tells whether a document has another last version than the one that a change is based on.
+/// Returns `true` if the latest version is not the one that a change is based on.
 async fn has_changed(
     connection: &mut SqliteConnection,
     (owner, kind): OfKind<'_>,
@@ -141,7 +141,7 @@ async fn take_into_use(
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(DocumentChange::Missing);
     }
-    // Also when another one is in use later, this one stays.
+    // A published version is kept even after another one is published.
     let query = sqlx::query(
         "update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?",
     );

@@ -1,4 +1,4 @@
-//! Figures of replies, as rows that are added up.
+//! Rows of figures, added up on conflict.
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -10,7 +10,7 @@ use crate::store::{
     FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StoreError,
 };
 
-/// Adding rows of one table to those that stand there with the same key.
+/// Conflict clauses that add to an existing row with the same key.
 const ADD_FIGURES: &str = "on conflict do update set completed = completed + excluded.completed, \
      failed = failed + excluded.failed, cancelled = cancelled + excluded.cancelled, \
      repaired = repaired + excluded.repaired, replaced = replaced + excluded.replaced, \
@@ -33,7 +33,7 @@ impl ReplyFigures for SqliteStore {
         (from, to): (&str, &str),
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError> {
-        // Figures of messages are there with their records.
+        // Figures of messages are stored with their records.
         self.caught_up().await?;
         let query = sqlx::query_as(
             "select substr(hour, 1, ?4) as time, upstream, sum(completed) as completed, sum(failed) as failed, \
@@ -105,7 +105,7 @@ pub(super) async fn add_figures(connection: &mut SqliteConnection, more: &[Figur
     Ok(())
 }
 
-/// Makes the figures of one owner another one's.
+/// Transfers figures from one owner to another.
 pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to: &str) -> sqlx::Result<()> {
     for (table, columns, add) in [
         (

@@ -1,4 +1,4 @@
-//! Cards and lorebooks in the database, as their files were.
+//! Rows of imported cards and lorebooks, with their original files.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;

@@ -1,4 +1,4 @@
-//! Answers that are kept for who sends the same request again.
+//! Rows of responses for repeated requests.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -12,7 +12,7 @@ use crate::store::{Answers, Claim, Kept, Sent, StoreError};
 #[async_trait]
 impl Answers for SqliteStore {
     async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError> {
-        // Held first: an answer that is kept between the two is found.
+        // Claimed first: a response stored between the two steps is found.
         let Some(held) = self.shared.places.hold(sent.clone()) else { return Ok(Claim::UnderWay) };
         let query = sqlx::query_as(
             "select digest, status, location, body from kept \
@@ -84,7 +84,7 @@ async fn delete(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx::Res
     Ok(())
 }
 
-/// Deletes the answers that name one of the things that are deleted.
+/// Deletes the responses that name one of the deleted ids.
 pub(super) async fn delete_naming(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
     let mut query = QueryBuilder::<Sqlite>::new("select kept from kept_names where name in (");
     let mut list = query.separated(", ");

@@ -1,4 +1,4 @@
-//! The right to write a log: what is appended goes on the journal first.
+//! Leases: appends go to the journal first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::{Shared, SqliteStore};
 use crate::fail;
 use crate::store::{Appending, Batch, Lease, MessageRow, RunEnd, StoreError, Written};
 
-/// A lease of this process.
+/// Lease held by this process.
 pub(super) struct SqliteLease {
     store: SqliteStore,
     row: Arc<MessageRow>,
     tail: Arc<Tail>,
     epoch: i64,
     next: u64,
-    /// The end is on the journal.
+    /// Set when the end is on the journal.
     over: bool,
 }
 
-/// Why a record is not on the journal.
+/// Reason why a record is not on the journal.
 enum Refused {
     Fenced,
     Failed(StoreError),
@@ -42,7 +42,7 @@ impl SqliteLease {
         SqliteLease { store, row, tail, epoch, next, over: false }
     }
 
-    /// Puts a record on the journal if the lease holds, and does `then` before anything else is written.
+    /// Writes a record to the journal if the lease holds, and runs `then` before anything else is written.
     fn put<T>(&self, record: &Record<'_>, then: impl FnOnce(&Arc<Segment>) -> T) -> Result<T, Refused> {
         match self.store.journal_if(record, || !self.over && self.tail.is_held(self.epoch), then) {
             Ok(Some(done)) => Ok(done),
@@ -51,7 +51,7 @@ impl SqliteLease {
         }
     }
 
-    /// Puts a batch on the journal and in memory.
+    /// Writes a batch to the journal and to memory.
     fn put_batch(&self, batch: &Batch) -> Result<Appended, Refused> {
         let journal = &self.store.shared.journal;
         let (first, last) = (batch.first(), batch.last());
@@ -65,7 +65,7 @@ impl SqliteLease {
         })
     }
 
-    /// Tells the writer of what was put. Whether the run has to wait.
+    /// Notifies the writer of an append. Returns `true` if the run has to wait.
     fn tell(&self, appended: &Appended) -> Result<bool, StoreError> {
         if appended.tell {
             self.store.writer.tell(Work::Entries(self.tail.clone()))?;
@@ -76,7 +76,7 @@ impl SqliteLease {
         Ok(appended.ahead)
     }
 
-    /// Puts something on the journal, again and again until there is room: what cannot be written must not be seen.
+    /// Writes to the journal, retrying until there is space: data that cannot be written must not be seen.
     async fn put_in_time<T>(&self, mut put: impl FnMut() -> Result<T, Refused>) -> Result<T, Written> {
         let mut wait = Duration::from_millis(50);
         loop {
@@ -104,12 +104,12 @@ impl SqliteLease {
         match self.tell(&appended) {
             Ok(true) => self.caught_up().await,
             Ok(false) => Written::Stored,
-            // The next start brings it from the journal.
+            // The next start recovers it from the journal.
             Err(_) => Written::Unknown,
         }
     }
 
-    /// Waits until the database has enough of the log for the run to go on.
+    /// Waits until the database has caught up enough for the run to continue.
     async fn caught_up(&self) -> Written {
         let Shared { closing, dead, .. } = &*self.store.shared;
         tokio::select! {
@@ -228,7 +228,7 @@ impl Lease for SqliteLease {
             return Written::Unknown;
         }
         fail::point("record.after");
-        // Who sees the end sees what came of the message.
+        // Readers that see the end must see the outcome too.
         pending.show(row);
         self.tail.publish(upto);
         places.order().leave(&self.row.conversation_id, self.row.number.unwrap_or_default());
@@ -240,7 +240,7 @@ impl Lease for SqliteLease {
 impl Drop for SqliteLease {
     fn drop(&mut self) {
         if !self.over && self.tail.is_held(self.epoch) {
-            // Readers go, and come again when somebody has claimed it.
+            // Readers stop, and return when another holder has claimed it.
             self.tail.end();
             self.store.shared.pending.close(&self.tail);
         }

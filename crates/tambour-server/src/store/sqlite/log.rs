@@ -1,4 +1,4 @@
-//! The log of messages on the journal, with the database behind it.
+//! Logs of messages: read from memory where possible, otherwise from the database.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Log for SqliteStore {
         bytes: usize,
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>> {
         Box::pin(async move {
-            // Asked for first: a log that has ended gets nothing more.
+            // Read before the batches: an ended log does not grow.
             let state = self.log_state(message).await?;
             Ok((self.batches(message, after, bytes, None).await?, state))
         })
@@ -68,20 +68,20 @@ impl Log for SqliteStore {
     }
 }
 
-/// Goes along one log.
+/// Cursor that follows one log.
 struct Follower {
     store: SqliteStore,
     message: String,
     after: u64,
     bytes: usize,
-    /// Present while the log is written.
+    /// Present while the log is being written.
     reading: Option<Reading>,
-    /// Batches that the database gave.
+    /// Batches read from the database.
     waiting: VecDeque<Batch>,
 }
 
 impl Follower {
-    /// What comes next, from memory if it still has it; waits while there is none.
+    /// Returns the next batch, from memory if possible; waits while there is none.
     async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         if self.waiting.is_empty() {
             if let Some(reading) = &mut self.reading {
@@ -95,7 +95,7 @@ impl Follower {
             }
             self.waiting.extend(self.store.batches(&self.message, self.after, self.bytes, None).await?);
         }
-        // A row of the database may begin before that.
+        // A database row may begin earlier.
         let batch = self.waiting.pop_front().map(|batch| batch.behind(self.after));
         self.after = batch.as_ref().map_or(self.after, Batch::last);
         Ok(batch)
@@ -103,7 +103,7 @@ impl Follower {
 }
 
 impl SqliteStore {
-    /// How the log of a message stands.
+    /// Returns the state of a message's log.
     async fn log_state(&self, message: &str) -> Result<LogState, StoreError> {
         if let Some(tail) = self.shared.pending.tail(message) {
             return Ok(if tail.shows_end() { LogState::Ended } else { LogState::Open });
@@ -122,7 +122,8 @@ impl SqliteStore {
         })
     }
 
-    /// Batches of a log as readers may see it, or with its end in memory as its lease knows it.
+    /// Reads batches of a log as visible to readers, or with its unpublished end if `own` is the lease's
+    /// tail.
     pub(super) async fn batches(
         &self,
         message: &str,
@@ -131,7 +132,7 @@ impl SqliteStore {
         own: Option<&Arc<Tail>>,
     ) -> Result<Vec<Batch>, StoreError> {
         loop {
-            // Asked for first: what leaves memory meanwhile is in the database.
+            // Looked up first: entries that leave memory meanwhile are in the database.
             let tail = own.cloned().or_else(|| self.shared.pending.tail(message));
             let all = own.is_some();
             if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent(after, bytes, all)) {
@@ -145,7 +146,7 @@ impl SqliteStore {
         }
     }
 
-    /// Batches that the database has.
+    /// Reads batches from the database.
     async fn stored(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
         let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(

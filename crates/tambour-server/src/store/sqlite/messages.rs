@@ -1,4 +1,4 @@
-//! Messages: their rows, and what came of them.
+//! Rows of messages with their outcomes.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row};
 use super::SqliteStore;
 use crate::store::{MessageRow, Messages, Outcome, Page, RunKind, StoreError, Turn};
 
-/// Reads a [`Turn`]: what it can be made from only where it was not kept.
+/// Query of a [`Turn`]; request and summary only where the turn itself was not stored.
 macro_rules! turn {
     () => {
         "select id, status, turn, iif(turn is null, request, null) as request, \
@@ -136,10 +136,10 @@ impl FromRow<'_, SqliteRow> for MessageRow {
     }
 }
 
-/// The word for a turn.
+/// Database name of a turn.
 const TURN: &str = "turn";
 
-/// A kind as the database has it.
+/// Returns the kind as stored in the database.
 pub(super) fn word(kind: RunKind) -> Option<&'static str> {
     (kind == RunKind::Turn).then_some(TURN)
 }

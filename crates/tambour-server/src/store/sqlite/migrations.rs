@@ -1,4 +1,5 @@
-//! The tables, brought up to date at each start. What has run once is never changed: the database keeps its checksum.
+//! Schema migrations, run at each start. A released migration is never changed: the database keeps its
+//! checksum.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{SqlSafeStr, SqlitePool};
@@ -26,7 +27,7 @@ const MIGRATIONS: [(i64, &str, &str); 17] = [
     (20, "autosaves", include_str!("../../../migrations/0020_autosaves.sql")),
 ];
 
-/// Runs those that the database has not seen.
+/// Runs the migrations that the database lacks.
 pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
     let migration = |(version, description, statements): (i64, &'static str, &'static str)| {
         Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
@@ -34,7 +35,7 @@ pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
     Migrator::with_migrations(MIGRATIONS.map(migration).into()).run(pool).await
 }
 
-/// Dialogues of before have no session by its name: it is looked up in their scripts, once.
+/// Sets the session name of dialogues from older versions, once, by looking it up in their scripts.
 pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
     loop {
         let query = "select id, script, state from dialogues where session is null limit 100";
@@ -50,7 +51,7 @@ pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
     }
 }
 
-/// The name of the session that a dialogue runs.
+/// Returns the name of the session that a dialogue runs.
 fn session(script: &str, state: &str) -> Option<String> {
     let script = load(script, &Limits::default()).script?;
     let state: serde_json::Value = serde_json::from_str(state).ok()?;
@@ -58,7 +59,7 @@ fn session(script: &str, state: &str) -> Option<String> {
     Some(script.sessions.get(index)?.session.clone())
 }
 
-/// Databases of before do not give room back, and keep what was deleted: they are written anew, once.
+/// Rebuilds databases of older versions, once: they neither return free space nor erase deleted data.
 pub(super) async fn vacuum(pool: &SqlitePool) -> sqlx::Result<()> {
     const INCREMENTAL: i64 = 2;
     let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;

@@ -1,8 +1,10 @@
-//! The store in a SQLite database behind a journal.
+//! Store on a SQLite database behind a journal.
 //!
-//! `journal` is the files that grow, `writer` what brings them into the database behind them, `commit` one transaction, `tail`
-//! the end of a log in memory, `pending` what is read meanwhile, `log` the logs, `runs` how they begin, `lease` how they are
-//! written, `places` in which order; the others are the rows of their names.
+//!
+//! `journal` holds the append-only files, `writer` copies them into the database, `commit` is one
+//! transaction, `tail` the in-memory end of a log, `pending` the rows not yet in the database, `log` reads
+//! logs, `runs` begins runs, `lease` writes them, `places` orders them; the other modules store the rows of
+//! their names.
 
 mod admin;
 mod commit;
@@ -48,47 +50,47 @@ use pending::Pending;
 use places::Places;
 use writer::Work;
 
-/// A store on SQLite.
+/// SQLite store.
 #[derive(Clone)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
     writer: writer::Writer,
     own: Arc<Own>,
-    /// Held as long as the database is used; the system lets go of it when the process dies.
+    /// Locked while the database is in use; the system unlocks it when the process dies.
     lock: Arc<File>,
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreOptions {
-    /// Whether a power cut may not lose what was acknowledged.
+    /// Whether acknowledged data must survive a power cut.
     pub durable: bool,
-    /// Whether it is opened although messages are gone.
+    /// Whether to open it although messages are lost.
     pub accept_loss: bool,
 }
 
-/// What the store and its writer share.
+/// State shared by the store and its writer.
 struct Shared {
     pool: SqlitePool,
     journal: Journal,
     pending: Pending,
     places: Places,
-    /// Held by those who begin a run.
+    /// Read-locked while a run begins; a deletion takes it for writing.
     acquiring: tokio::sync::RwLock<()>,
-    /// The database cannot be written at present.
+    /// Set while the database cannot be written.
     behind: AtomicBool,
-    /// What cannot be written is not waited for any more.
+    /// Cancelled when writes that fail are no longer waited for.
     closing: CancellationToken,
-    /// The store cannot go on.
+    /// Cancelled when the store cannot continue.
     dead: CancellationToken,
 }
 
-/// How long who asks waits for the store, at most.
+/// Longest wait for the store before a request fails.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    /// Opens the database in `file`, and makes it and its folder if need be. The journal is a folder beside it; what is intact of
-    /// it is taken, and what is lost is logged.
+    /// Opens the database in `file`, creating it and its folder if needed. The journal is a folder beside it;
+    /// intact records are replayed and losses are logged.
     ///
     /// # Errors
     /// The folder or the database cannot be used.
@@ -97,10 +99,11 @@ impl SqliteStore {
         opened.map(|(store, _)| store)
     }
 
-    /// The same, with what was found on the journal.
+    /// Opens the database and reports the state of the journal.
     ///
     /// # Errors
-    /// The folder or the database cannot be used; or messages are gone ([`StoreError::Loss`]), and the loss is not accepted.
+    /// The folder or the database cannot be used; or messages are lost ([`StoreError::Loss`]) and the loss is
+    /// not accepted.
     pub async fn open_with(
         file: &Path,
         options: StoreOptions,
@@ -122,7 +125,7 @@ impl SqliteStore {
         let folder = file.with_extension("journal");
         let Replay { next, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
         let own = Arc::new(own::begin(&pool).await?);
-        // No number is used again as long as something refers to it.
+        // A number is not reused while something refers to it.
         let query = "select max(coalesce((select max(number) from messages), 0), \
             coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
         let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
@@ -141,8 +144,8 @@ impl SqliteStore {
         Ok((SqliteStore { writer, own, shared, lock: Arc::new(lock) }, report))
     }
 
-    /// Holds the numbers of events that were lost, as [`SqliteStore::open_with`] found it, before what runs is closed: clients may
-    /// have seen them.
+    /// Reserves the numbers of lost events, as [`SqliteStore::open_with`] found them, before running messages
+    /// are closed: clients may have seen them.
     ///
     /// # Errors
     /// The database failed.
@@ -154,18 +157,19 @@ impl SqliteStore {
         &self.shared.pool
     }
 
-    /// Waits until the database has what was handed over, two seconds at most.
+    /// Waits until the database has everything handed to the writer, at most two seconds.
     async fn flush(&self) -> Result<(), StoreError> {
         let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
         flushed.unwrap_or(Err(StoreError::Slow))
     }
 
-    /// Waits until the database has every row that was handed over, two seconds at most.
+    /// Waits until the database has every row handed to the writer, at most two seconds.
     async fn caught_up(&self) -> Result<(), StoreError> {
         if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
     }
 
-    /// Writes a record on the journal, does `then` before anything else is written, and tells the writer of full segments.
+    /// Writes a record to the journal, runs `then` before anything else is written, and notifies the writer
+    /// of full segments.
     fn journal<T>(
         &self,
         record: &Record<'_>,
@@ -175,7 +179,7 @@ impl SqliteStore {
         Ok(done.expect("it is always admitted"))
     }
 
-    /// The same if `admits` says so when nobody else writes; `None` if it does not.
+    /// Does the same if `admits` returns `true` under the lock; `None` otherwise.
     fn journal_if<T>(
         &self,
         record: &Record<'_>,
@@ -227,7 +231,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// Connections to the database.
+/// Opens the connection pool.
 async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
     // NORMAL survives a killed process, FULL a power cut too.
     let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
@@ -239,17 +243,17 @@ async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
         .synchronous(synchronous)
         .busy_timeout(Duration::from_secs(10))
         .statement_cache_capacity(32);
-    // Each connection is a thread with a page cache of its own.
+    // Each connection is a thread with its own page cache.
     let options = options.pragma("cache_size", "-512");
-    // What is deleted is overwritten.
+    // Deleted data is overwritten.
     let options = options.pragma("secure_delete", "on");
-    // What is written goes on to the file of the database beside the writer, so that no commit waits for the disk.
+    // Checkpoints run beside the writer, so that no commit waits for the disk.
     let options = options.pragma("wal_autocheckpoint", "0");
     let pool = SqlitePoolOptions::new()
         .max_connections(4)
         .min_connections(1)
         .idle_timeout(Duration::from_secs(60))
-        // A file does not go away as a server does.
+        // A file does not disappear as a server may.
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }

@@ -1,16 +1,16 @@
-//! Which server a database is of, and its starts.
+//! Identity of the server in its database, and its epochs.
 
 use sqlx::SqlitePool;
 
 use crate::store::Own;
 use crate::{fail, ids};
 
-/// Whether the database is of no server yet.
+/// Returns `true` if the database has no server yet.
 pub(super) async fn is_new(pool: &SqlitePool) -> sqlx::Result<bool> {
     sqlx::query_scalar("select not exists (select 1 from server)").fetch_one(pool).await
 }
 
-/// Begins the next epoch; the first one makes the id.
+/// Begins the next epoch; the first one creates the id.
 pub(super) async fn begin(pool: &SqlitePool) -> sqlx::Result<Own> {
     fail::point("epoch.before");
     let query = sqlx::query_as(

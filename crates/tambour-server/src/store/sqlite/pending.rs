@@ -1,4 +1,4 @@
-//! What the journal has and the database does not, as it is read meanwhile.
+//! Rows and logs that are on the journal and not yet in the database, for readers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::tail::Tail;
 use crate::store::{ConversationRow, MessageRow, RunKind};
 
-/// Rows and logs in front of the database.
+/// Rows and logs ahead of the database.
 #[derive(Default)]
 pub(super) struct Pending {
     rows: Mutex<HashMap<String, Row>>,
@@ -14,9 +14,9 @@ pub(super) struct Pending {
 }
 
 struct Row {
-    /// Absent while the database has it as it is to be seen.
+    /// Absent while the row in the database is current.
     row: Option<Arc<MessageRow>>,
-    /// How often the writer was told of it, and has not written it.
+    /// Number of notifications to the writer that it has not processed.
     told: usize,
 }
 
@@ -29,37 +29,37 @@ impl Pending {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row that is new; the writer is told of it.
+    /// Adds a new row; the writer is notified of it separately.
     pub(super) fn put(&self, row: Arc<MessageRow>) {
         self.tell(&row.id);
         self.show(row);
     }
 
-    /// The writer is told of a row that has changed, and nobody sees the change yet.
+    /// Counts a notification of a changed row whose change is not visible yet.
     pub(super) fn tell(&self, id: &str) {
         self.rows().entry(id.to_owned()).or_insert(Row { row: None, told: 0 }).told += 1;
     }
 
-    /// A row that the writer was told of is seen like this from now on. If the database has it, it is there.
+    /// Makes a changed row visible. Without a pending notification the database has it already.
     pub(super) fn show(&self, row: Arc<MessageRow>) {
         if let Some(known) = self.rows().get_mut(&row.id) {
             known.row = Some(row);
         }
     }
 
-    /// The row of that id, if the database does not have it as it is.
+    /// Returns the row with that id, if it is newer than the database's.
     pub(super) fn row(&self, id: &str) -> Option<Arc<MessageRow>> {
         self.rows().get(id).and_then(|known| known.row.clone())
     }
 
-    /// The message of an owner that was asked for with that word.
+    /// Returns the message of an owner with that idempotency key.
     pub(super) fn repeated(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
         let rows = self.rows();
         let same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
         rows.values().filter_map(|known| known.row.as_ref()).find(same).cloned()
     }
 
-    /// A conversation that began with a message that is new.
+    /// Returns the conversation that a pending message opened.
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();
         let all = rows.values().filter_map(|known| known.row.as_ref());
@@ -69,12 +69,12 @@ impl Pending {
         Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
     }
 
-    /// Whether there is no row that the database does not have.
+    /// Returns `true` if the database has every row.
     pub(super) fn is_empty(&self) -> bool {
         self.rows().is_empty()
     }
 
-    /// Makes what is one owner's another one's.
+    /// Transfers rows from one owner to another.
     pub(super) fn hand_over(&self, from: &str, to: &str) {
         let mut rows = self.rows();
         for row in rows.values_mut().filter_map(|known| known.row.as_mut()).filter(|row| row.owner == from) {
@@ -82,7 +82,7 @@ impl Pending {
         }
     }
 
-    /// The database has these rows, each as often as it is named.
+    /// Counts rows that the database has, once for each occurrence.
     pub(super) fn written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.rows();
         for row in written {
@@ -95,17 +95,17 @@ impl Pending {
         }
     }
 
-    /// The log of a message is written from now on.
+    /// Registers a log that is being written.
     pub(super) fn open(&self, tail: &Arc<Tail>) {
         self.logs().insert(tail.message.clone(), tail.clone());
     }
 
-    /// The log of a message leaves whatever the database has of it, since the message is deleted.
+    /// Removes the log of a deleted message.
     pub(super) fn forget(&self, message: &str) {
         self.logs().remove(message);
     }
 
-    /// A log that is over leaves when the database has all of it.
+    /// Removes a log that is over and fully in the database.
     pub(super) fn close(&self, tail: &Tail) {
         if tail.is_done() {
             let mut logs = self.logs();
@@ -115,12 +115,12 @@ impl Pending {
         }
     }
 
-    /// The logs that are written.
+    /// Returns the registered logs.
     pub(super) fn tails(&self) -> Vec<Arc<Tail>> {
         self.logs().values().cloned().collect()
     }
 
-    /// The end of the log of that message, if it is written or the database does not have all of it.
+    /// Returns the tail of a message's log, if it is being written or the database lacks a part of it.
     pub(super) fn tail(&self, message: &str) -> Option<Arc<Tail>> {
         self.logs().get(message).cloned()
     }

@@ -1,4 +1,4 @@
-//! The order of runs: each one's number, who runs before it in its conversation, and what may not begin.
+//! Order of runs: their numbers, their queue in each conversation, and conversations closed to new ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::tail::Tail;
 use crate::store::Sent;
 
-/// Runs and claims of this server.
+/// Runs and claimed requests of this server.
 #[derive(Default)]
 pub(super) struct Places {
     order: Mutex<Order>,
@@ -16,27 +16,27 @@ pub(super) struct Places {
 /// Runs in the order of their numbers.
 #[derive(Default)]
 pub(super) struct Order {
-    /// The last number that was given.
+    /// Last assigned number.
     last: i64,
-    /// Runs of each conversation that are not over, oldest first.
+    /// Unfinished runs of each conversation, oldest first.
     runs: HashMap<String, Vec<(i64, Arc<Tail>)>>,
-    /// Conversations that are being deleted.
+    /// Conversations being deleted.
     closed: HashSet<String>,
 }
 
-/// A request that nobody else carries out as long as this lives.
+/// Claim of a request, released on drop unless kept.
 pub(super) struct Claimed<'a> {
     places: &'a Places,
     sent: Option<Sent>,
 }
 
 impl Places {
-    /// Places whose last number was `last`.
+    /// Creates the order of a store whose last number was `last`.
     pub(super) fn after(last: i64) -> Places {
         Places { order: Mutex::new(Order { last, ..Order::default() }), ..Places::default() }
     }
 
-    /// Nobody else begins or leaves as long as this is held.
+    /// Locks the order: no run begins or leaves while the guard is held.
     pub(super) fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,17 +45,17 @@ impl Places {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims a request; whether nobody had it.
+    /// Claims a request; `false` if it is claimed already.
     pub(super) fn claim(&self, sent: &Sent) -> bool {
         self.claimed().insert(sent.clone())
     }
 
-    /// Lets go of a request.
+    /// Releases a request.
     pub(super) fn release(&self, sent: &Sent) {
         self.claimed().remove(sent);
     }
 
-    /// Claims a request for as long as the result lives; `None` if somebody has it.
+    /// Claims a request until the result is dropped; `None` if it is claimed already.
     pub(super) fn hold(&self, sent: Sent) -> Option<Claimed<'_>> {
         self.claim(&sent).then(|| Claimed { places: self, sent: Some(sent) })
     }
@@ -73,18 +73,18 @@ impl Places {
 }
 
 impl Order {
-    /// The number of the next run, which is taken with [`Order::add`].
+    /// Returns the number of the next run, which [`Order::add`] assigns.
     pub(super) fn next(&self) -> i64 {
         self.last + 1
     }
 
-    /// A run begins, with the next number.
+    /// Adds a run with the next number.
     pub(super) fn add(&mut self, conversation: &str, tail: &Arc<Tail>) {
         self.last += 1;
         self.runs.entry(conversation.to_owned()).or_default().push((self.last, tail.clone()));
     }
 
-    /// A run is over.
+    /// Removes a run that is over.
     pub(super) fn leave(&mut self, conversation: &str, number: i64) {
         if let Some(runs) = self.runs.get_mut(conversation) {
             runs.retain(|(other, _)| *other != number);
@@ -94,7 +94,7 @@ impl Order {
         }
     }
 
-    /// Runs of a conversation that are not over.
+    /// Returns the unfinished runs of a conversation.
     pub(super) fn running(&self, conversation: &str) -> impl Iterator<Item = &(i64, Arc<Tail>)> {
         let runs = self.runs.get(conversation).into_iter().flatten();
         runs.filter(|(_, tail)| !tail.progress().ended)
@@ -104,24 +104,24 @@ impl Order {
         self.running(conversation).filter(|(other, _)| *other < number).last().map(|(_, tail)| tail.clone())
     }
 
-    /// Whether nothing may begin in a conversation.
+    /// Returns `true` if a conversation is closed to new runs.
     pub(super) fn is_closed(&self, conversation: &str) -> bool {
         self.closed.contains(conversation)
     }
 
-    /// Nothing begins in a conversation from now on.
+    /// Closes a conversation to new runs.
     pub(super) fn close(&mut self, conversation: &str) {
         self.closed.insert(conversation.to_owned());
     }
 
-    /// A closed conversation is gone, or could not be deleted.
+    /// Reopens a conversation that was deleted or could not be.
     pub(super) fn open(&mut self, conversation: &str) {
         self.closed.remove(conversation);
     }
 }
 
 impl Claimed<'_> {
-    /// The request stays claimed until it is released.
+    /// Keeps the claim until it is released explicitly.
     pub(super) fn keep(mut self) {
         self.sent = None;
     }

@@ -1,4 +1,4 @@
-//! Answers to requests that may come again, kept for a day.
+//! Rows of repeatable dialogue requests.
 
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
@@ -7,8 +7,8 @@ use super::SqliteStore;
 use crate::store::{Once, Repeat, Repeats, StoreError};
 
 impl Once {
-    /// Notes within a transaction that the input of a dialogue has been taken, or its answer, a body of status 200. Nothing if there is no such
-    /// dialogue any more.
+    /// Stores within a transaction that the input was accepted, or its response with status 200. Does nothing
+    /// if the dialogue does not exist.
     pub(super) async fn note(
         &self,
         connection: &mut SqliteConnection,

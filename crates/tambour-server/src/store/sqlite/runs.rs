@@ -1,4 +1,4 @@
-//! How runs begin, are taken over, and are fenced.
+//! Runs: begun, claimed and fenced.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::store::{
 };
 
 impl SqliteStore {
-    /// Begins a message, in one step.
+    /// Begins a message atomically.
     pub(super) async fn begin_run(&self, new: NewRun) -> Result<Acquired, StoreError> {
         self.available()?;
-        // Who deletes a conversation waits for those who have looked for it.
+        // A deletion of the conversation waits for those that have looked it up.
         let _acquiring = self.shared.acquiring.read().await;
         let row = &new.row;
         let word =
@@ -51,7 +51,7 @@ impl SqliteStore {
         }
     }
 
-    /// The row of a message that begins as this server's.
+    /// Completes the row of a message that begins on this server.
     fn own_row(&self, row: &MessageRow, number: i64) -> Arc<MessageRow> {
         let Own { server, epoch } = self.own();
         let (server, epoch) = (Some(server.clone()), Some(*epoch));
@@ -62,7 +62,8 @@ impl SqliteStore {
         Box::new(SqliteLease::new(self.clone(), row, tail, self.own.epoch, 1))
     }
 
-    /// Begins a message behind those of its conversation: the journal has it, and nobody comes between its number and its place.
+    /// Begins a message after those of its conversation: it is on the journal, and no other run gets between
+    /// its number and its place.
     fn begin_behind(&self, new: &NewRun) -> Result<Acquired, StoreError> {
         let conversation = &new.row.conversation_id;
         let mut order = self.shared.places.order();
@@ -83,7 +84,7 @@ impl SqliteStore {
         });
         drop(order);
         let lease = self.lease(row, tail);
-        // From here on the lease cleans up behind itself.
+        // From here on dropping the lease cleans up.
         let kept = match synced?? {
             Some(synced) => async { synced.await.map_or(Written::Unknown, |()| Written::Stored) }.boxed(),
             None => std::future::ready(Written::Stored).boxed(),
@@ -91,7 +92,8 @@ impl SqliteStore {
         Ok(Acquired::Begun { lease, kept })
     }
 
-    /// Begins a message in the place of another: that one and all later ones are superseded in the same transaction.
+    /// Begins a message that replaces another: that one and all later ones are superseded in the same
+    /// transaction.
     async fn begin_instead(&self, new: &NewRun, old: &str) -> Result<Acquired, StoreError> {
         let conversation = &new.row.conversation_id;
         let (row, tail) = {
@@ -104,12 +106,12 @@ impl SqliteStore {
             }
             let row = self.own_row(&new.row, order.next());
             let tail = Tail::new(row.id.clone(), self.own.epoch);
-            // Whoever begins now is behind it.
+            // Runs that begin from now on queue behind it.
             order.add(conversation, &tail);
             (row, tail)
         };
         let lease = self.lease(row.clone(), tail.clone());
-        // What came of those before is in the database from here on.
+        // The outcomes of earlier messages are in the database after this.
         self.caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin(&mut connection).await?;
@@ -120,7 +122,7 @@ impl SqliteStore {
         match written {
             Ok(()) => end(&mut connection, Ok(())).await?,
             Err(error) => {
-                // Nothing of it stays.
+                // Nothing of it is kept.
                 let rolled_back = sqlx::query("rollback").execute(&mut *connection).await.map(|_| ());
                 if let Some(error) = error {
                     return Err(error.into());
@@ -140,7 +142,7 @@ impl SqliteStore {
         })
     }
 
-    /// Takes over a run that has not ended.
+    /// Claims a run that has not ended.
     pub(super) async fn claim_run(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         let Some(row) = self.message(message).await?.filter(|row| row.status == "running") else {
             return Ok(None);
@@ -157,14 +159,14 @@ impl SqliteStore {
         Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.own.epoch, next))))
     }
 
-    /// Number of the last entry that the database has of a log.
+    /// Returns the number of the last entry in the database.
     async fn last_stored(&self, message: &str) -> Result<u64, StoreError> {
         let query = sqlx::query_scalar("select max(last) from entries where message_id = ?").bind(message);
         let last: Option<i64> = query.fetch_one(self.pool()).await?;
         Ok(last.unwrap_or_default().cast_unsigned())
     }
 
-    /// Leases of these messages write nothing any more.
+    /// Fences the leases of these messages.
     pub(super) fn fence(&self, messages: &[String]) {
         for message in messages {
             if let Some(tail) = self.shared.pending.tail(message) {
@@ -174,7 +176,7 @@ impl SqliteStore {
     }
 }
 
-/// Why a message cannot be made anew.
+/// Reason why a message cannot be replaced.
 #[derive(Clone, Copy)]
 enum Refused {
     NoMessage,

@@ -1,7 +1,9 @@
-//! States of conversations: a base, what was applied to it, and the state as it was at one of the updates (F-116, R-79).
+//! Rows of conversation states: a base, the updates applied to it, and a snapshot at one of the updates
+//! (F-116, R-79).
 //!
-//! The updates of a message come with its record, in the same transaction: all of them or none are there. What they make of
-//! the state is worked out when it is read.
+//!
+//! The updates of a message are stored with its record in one transaction, so all of them exist or none. The
+//! current state is computed when it is read.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
@@ -17,7 +19,8 @@ use crate::store::{
     is_own_update,
 };
 
-/// Updates of one conversation that can be taken back, and bytes of them; before that the oldest become a part of the base.
+/// Most updates of one conversation that can be undone, and most bytes of them; older ones become part of the
+/// base.
 const MOST: usize = 1000;
 const MOST_BYTES: usize = 16 << 20;
 
@@ -43,7 +46,7 @@ impl States for SqliteStore {
                 later.push(applied);
             }
         }
-        // A large state takes a while to read.
+        // Parsing a large state takes a while.
         let work = move || {
             let mut present = serde_json::from_str(&present).unwrap_or_else(|_| empty());
             for applied in later.iter().filter_map(|applied| serde_json::from_str::<Applied>(applied).ok()) {
@@ -60,7 +63,7 @@ impl States for SqliteStore {
     async fn state_updates(&self, conversation: &str) -> Result<StateUpdates, StoreError> {
         self.caught_up().await?;
         let mut connection = self.pool().acquire().await?;
-        // What is read together belongs together.
+        // One transaction gives a consistent view.
         sqlx::query("begin").execute(&mut *connection).await?;
         let read = read(&mut connection, conversation).await;
         end(&mut connection, Ok(())).await?;
@@ -174,8 +177,8 @@ fn apart(written: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
     }
 }
 
-/// Takes back what the messages from a number on applied to the state. False when that cannot be taken back any more; nothing has
-/// changed then.
+/// Undoes the updates of messages from a number on. Returns `false`, with nothing changed, if that is no
+/// longer possible.
 pub(super) async fn take_back_from(
     connection: &mut SqliteConnection,
     conversation: &str,
@@ -204,7 +207,7 @@ async fn read(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Re
     Ok(StateUpdates { base: parse(&base), floor, present: parse(&present), upto, rows })
 }
 
-/// Stores what was taken back. Positions are not used again.
+/// Stores a rollback. Positions are not reused.
 async fn write_back(
     connection: &mut SqliteConnection,
     conversation: &str,
@@ -223,7 +226,7 @@ async fn write_back(
     query.execute(&mut *connection).await.map(|_| ())
 }
 
-/// Stores the base, and which updates lie before it.
+/// Stores the base, and marks the updates that are part of it.
 async fn write_base(
     connection: &mut SqliteConnection,
     conversation: &str,
@@ -239,7 +242,7 @@ async fn write_base(
     query.bind(conversation).bind(last.position).execute(connection).await.map(|_| ())
 }
 
-/// The oldest updates go where there are more than are kept.
+/// Removes the oldest updates beyond the limits.
 async fn trim(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Result<()> {
     let query = sqlx::query_as(
         "select count(*), coalesce(sum(length(applied)), 0) from state_updates where conversation_id = ?",
@@ -253,7 +256,7 @@ async fn trim(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Re
         "select length(applied) from state_updates where conversation_id = ? order by position desc",
     );
     let sizes: Vec<i64> = query.bind(conversation).fetch_all(&mut *connection).await?;
-    // A quarter of the room is made free at once, since it takes a walk through all of them.
+    // Frees a quarter of the limit at once, since it requires applying all of them.
     let mut room = MOST_BYTES / 4 * 3;
     let stay = sizes.iter().take(MOST / 4 * 3).take_while(|size| {
         let left = room.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
@@ -271,7 +274,7 @@ async fn trim(connection: &mut SqliteConnection, conversation: &str) -> sqlx::Re
     query.bind(conversation).bind(last).execute(connection).await.map(|_| ())
 }
 
-/// What a message applied, together with its record. What is there already is not written twice.
+/// Inserts the updates of a message together with its record. Existing ones are skipped.
 pub(super) async fn insert_updates(
     connection: &mut SqliteConnection,
     row: &MessageRow,
@@ -296,7 +299,7 @@ pub(super) async fn insert_updates(
     Ok(())
 }
 
-/// Messages are deleted: what they applied leaves the history, and the present state stays.
+/// Removes deleted messages' updates from the history; the current state is kept.
 pub(super) async fn forget(connection: &mut SqliteConnection, messages: &[String]) -> sqlx::Result<()> {
     let mut query =
         QueryBuilder::<Sqlite>::new("select distinct conversation_id from state_updates where id in (");
@@ -309,7 +312,7 @@ pub(super) async fn forget(connection: &mut SqliteConnection, messages: &[String
         let mut updates = read(connection, &conversation).await?;
         let goes = |row: &UpdateRow| messages.contains(&row.id);
         let Some(last) = updates.rows.iter().rposition(goes) else { continue };
-        // The values of the message must be in what is kept of the state before its updates go.
+        // The snapshot must include the message's values before its updates are removed.
         if let Some(newest) = updates.rows.last().map(|row| row.position.max(updates.upto)) {
             updates.present = updates.now();
             updates.upto = newest;

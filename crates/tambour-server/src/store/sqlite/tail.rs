@@ -1,4 +1,5 @@
-//! The end of a log in memory: what the database does not have yet, what readers want next, and who waits for more.
+//! In-memory end of a log: entries that the database lacks, entries that readers want next, and notifications
+//! of both.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,89 +8,89 @@ use tokio::sync::{Notify, watch};
 
 use crate::store::{Batch, MessageRow};
 
-/// Bytes of the log that stay in memory for readers who are behind; they read older entries from the store.
+/// Bytes of the log kept in memory for slow readers; older entries are read from the store.
 const WINDOW: usize = 16 << 10;
-/// Bytes after which what is only in the journal becomes a row of the log.
+/// Bytes of unstored entries that make a row of the log.
 const ROW: usize = 3 << 10;
-/// Room that is kept where little is in it: a row, and what comes while it is written.
+/// Capacity kept while the buffer is nearly empty: a row, and entries that arrive while it is written.
 const ROOM: usize = 4 << 10;
-/// Bytes that may wait for the database; a run that is faster waits itself.
+/// Bytes that may wait for the database before the run has to wait.
 const AHEAD: usize = 64 << 10;
 
-/// What readers follow.
+/// Tail of one log.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// The message.
+    /// Id of the message.
     pub(super) message: String,
     /// Epoch of the lease that may write; changed with the journal locked.
     epoch: AtomicI64,
     window: Mutex<Window>,
     committed: watch::Sender<Progress>,
-    /// The database has got something.
+    /// Notified when the database has stored entries.
     kept: Notify,
 }
 
-/// How far a log is committed.
+/// Committed extent of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Number of the last entry that readers may see.
     pub(super) last: u64,
-    /// Whether it is the last one of all.
+    /// Whether nothing follows it.
     pub(super) ended: bool,
 }
 
-/// The end of the log: entries that the database has, then those that only the journal has, then those that are not on the
-/// disk yet where that is waited for. The first may be dropped.
+/// End of the log: entries in the database, then entries on the journal only, then entries not yet on disk
+/// where that is awaited. The first part may be dropped.
 #[derive(Debug, Default)]
 struct Window {
     bytes: Vec<u8>,
-    /// Number of the first entry here, and its offset in the log.
+    /// Number of the first entry in memory, and its offset in the log.
     first: u64,
     base: usize,
     stored: Position,
     committed: Position,
     appended: Position,
-    /// What the writer has taken, and has not written yet.
+    /// Taken by the writer and not written yet.
     storing: Position,
-    /// The writer knows that there is enough for a row.
+    /// Set when the writer was told that there is enough for a row.
     told: bool,
-    /// The end of the message has come.
+    /// Set when the end of the message was appended.
     ends: bool,
-    /// What came of the message, until the writer has taken it together with the end.
+    /// Row with the outcome of the message, until the writer takes it together with the end.
     record: Option<Arc<MessageRow>>,
-    /// How far each reader is; `u64::MAX` where there is none.
+    /// Last entry that each reader has seen; `u64::MAX` marks a free slot.
     readers: Vec<u64>,
 }
 
-/// A place between two entries: number of the one before it, and offset in the log.
+/// Position between two entries: number of the entry before it, and offset in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
     number: u64,
     offset: usize,
 }
 
-/// What is to be done for a message that got entries.
+/// Follow-up work after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Appended {
-    /// The writer does not know that there is something for it.
+    /// Whether the writer has to be notified.
     pub(super) tell: bool,
-    /// So much is waiting that the run should wait.
+    /// Whether so much is waiting that the run should wait.
     pub(super) ahead: bool,
-    /// The place after them.
+    /// Position after the appended entries.
     pub(super) upto: Position,
 }
 
-/// Epoch of a log that nobody may write.
+/// Epoch of a log that no lease may write.
 const NOBODY: i64 = i64::MAX;
 
-/// Entries that are on their way to the database, and what came of the message if its end is among them.
+/// Entries on their way to the database, with the outcome of the message if its end is among them.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     upto: Position,
     pub(super) record: Option<Arc<MessageRow>>,
 }
 
-/// A reader of a running message, counted as long as it lives.
+/// Reader of a running message, registered until it is dropped.
 #[derive(Debug)]
 pub(super) struct Reading {
     tail: Arc<Tail>,
@@ -98,7 +99,7 @@ pub(super) struct Reading {
 }
 
 impl Tail {
-    /// A message whose log is empty.
+    /// Creates the tail of an empty log.
     pub(super) fn new(message: String, epoch: i64) -> Arc<Tail> {
         Arc::new(Tail {
             message,
@@ -113,33 +114,33 @@ impl Tail {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a lease of that epoch may write.
+    /// Returns `true` if a lease of that epoch may write.
     pub(super) fn is_held(&self, epoch: i64) -> bool {
         self.epoch.load(Ordering::Acquire) == epoch
     }
 
-    /// The next epoch: the lease before it writes nothing any more. `None` if nobody may write.
+    /// Starts the next epoch, which fences the lease before it. `None` if no lease may write.
     pub(super) fn claim(&self) -> Option<i64> {
         let epoch = self.epoch.load(Ordering::Acquire);
         if epoch == NOBODY || self.window().ends {
             return None;
         }
         self.epoch.store(epoch + 1, Ordering::Release);
-        // Readers may wait for what comes.
+        // Readers may follow the new lease's entries.
         self.committed.send_modify(|progress| progress.ended = false);
         Some(epoch + 1)
     }
 
-    /// Nobody writes any more, since the message is deleted.
+    /// Fences every lease, since the message is deleted.
     pub(super) fn fence(&self) {
         self.epoch.store(NOBODY, Ordering::Release);
         self.end();
     }
 
-    /// Adds the last entries, which are on the journal together with what came of the message. Nobody sees them before
+    /// Appends the last entries, which are on the journal together with the outcome. Readers see them after
     /// [`Tail::publish`].
     pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> Position {
-        // In one: no row of the database has the end without what came of the message.
+        // Under one lock: no row of the database has the end without the outcome.
         let mut window = self.window();
         if !last.is_empty() {
             let _ = window.append(last);
@@ -149,7 +150,7 @@ impl Tail {
         window.appended
     }
 
-    /// Adds entries that are on the journal. `visible`: readers may see them.
+    /// Appends entries that are on the journal. `visible`: readers may see them.
     pub(super) fn append(&self, batch: &Batch, visible: bool) -> Appended {
         let appended = self.window().append(batch);
         if visible {
@@ -158,8 +159,8 @@ impl Tail {
         appended
     }
 
-    /// Takes what the database does not have, as one row of the log, if that is enough, or the message ends, or `all` says so.
-    /// `row` gets number of the first and last entry and the bytes.
+    /// Takes the entries that the database lacks as one row of the log, if they are enough, or the message
+    /// ends, or `all` is set. `row` receives the numbers of the first and last entry and the bytes.
     pub(super) fn take(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<Taken> {
         let mut window = self.window();
         window.told = false;
@@ -175,7 +176,7 @@ impl Tail {
         Some(Taken { upto: appended, record: window.record.take() })
     }
 
-    /// Readers may see the entries up to there.
+    /// Makes entries up to a position visible to readers.
     pub(super) fn publish(&self, upto: Position) {
         let mut window = self.window();
         if upto.number > window.committed.number {
@@ -191,7 +192,7 @@ impl Tail {
         });
     }
 
-    /// What was taken is in the database.
+    /// Marks taken entries as stored in the database.
     pub(super) fn stored(&self, taken: &Taken) {
         let mut window = self.window();
         if taken.upto.number > window.stored.number {
@@ -202,29 +203,29 @@ impl Tail {
         self.kept.notify_waiters();
     }
 
-    /// Nothing follows any more.
+    /// Marks the log as complete: nothing follows.
     pub(super) fn end(&self) {
         self.committed.send_modify(|progress| progress.ended = true);
     }
 
-    /// How far the log is committed.
+    /// Returns the committed extent.
     pub(super) fn progress(&self) -> Progress {
         *self.committed.borrow()
     }
 
-    /// Whether nothing follows and the database has everything.
+    /// Returns `true` if nothing follows and the database has everything.
     pub(super) fn is_done(&self) -> bool {
         let window = self.window();
         let over = window.ends || self.progress().ended;
         over && window.stored == window.appended && window.record.is_none()
     }
 
-    /// Whether readers may see the end of the message.
+    /// Returns `true` if readers may see the end of the message.
     pub(super) fn shows_end(&self) -> bool {
         self.window().ends && self.progress().ended
     }
 
-    /// Number of the last entry, also of one that readers may not see yet.
+    /// Returns the number of the last entry, visible or not.
     pub(super) fn last(&self) -> u64 {
         self.window().appended.number
     }
@@ -234,13 +235,13 @@ impl Tail {
         let _ = self.committed.subscribe().wait_for(|progress| progress.ended).await;
     }
 
-    /// Bytes that the database does not have.
+    /// Returns the bytes that the database lacks.
     fn ahead(&self) -> usize {
         let window = self.window();
         window.appended.offset - window.stored.offset
     }
 
-    /// Waits until the run may go on.
+    /// Waits until the run may continue.
     pub(super) async fn caught_up(&self) {
         loop {
             let mut kept = std::pin::pin!(self.kept.notified());
@@ -258,8 +259,8 @@ impl Tail {
         let _ = self.committed.subscribe().wait_for(|progress| progress.last >= last).await;
     }
 
-    /// Entries after `after`, for who is no reader; also those that readers may not see, if `all`. `None` if the first of them
-    /// are in the database alone.
+    /// Returns entries after `after` without registering a reader; with `all` those that readers may not see
+    /// yet too. `None` if the first of them are in the database only.
     pub(super) fn recent(&self, after: u64, most: usize, all: bool) -> Option<Option<Batch>> {
         let window = self.window();
         let known = window.first > 0 && window.first <= after.saturating_add(1);
@@ -267,7 +268,7 @@ impl Tail {
         known.then(|| window.since(after, most, upto))
     }
 
-    /// A new reader.
+    /// Registers a reader.
     pub(super) fn read(self: &Arc<Tail>) -> Reading {
         let mut window = self.window();
         let free = window.readers.iter().position(|reader| *reader == u64::MAX);
@@ -282,10 +283,10 @@ impl Tail {
 }
 
 impl Window {
-    /// Adds entries, which nobody sees yet.
+    /// Appends entries, not yet visible.
     fn append(&mut self, batch: &Batch) -> Appended {
         if self.bytes.is_empty() && self.appended.number + 1 != batch.first() {
-            // A log that goes on after a crash does not begin at 1.
+            // A log that continues after a crash does not begin at 1.
             let before = Position { number: batch.first() - 1, offset: self.base };
             self.first = batch.first();
             (self.stored, self.storing) = (before, before);
@@ -304,9 +305,9 @@ impl Window {
         Appended { tell, ahead: upto.offset - self.stored.offset > AHEAD, upto }
     }
 
-    /// Drops what the database has and all readers have seen, or what is too much.
+    /// Drops entries that the database has and all readers have seen, or that exceed the window.
     fn trim(&mut self) {
-        // With `durable` the database may have what is not shown yet.
+        // With `durable` the database may have entries that are not visible yet.
         let stored = if self.committed.number < self.stored.number { self.committed } else { self.stored };
         let seen = self.readers.iter().all(|reader| *reader >= stored.number);
         if stored.offset == self.base || !(seen || self.bytes.len() > WINDOW) {
@@ -323,7 +324,7 @@ impl Window {
         &self.bytes[from.offset - self.base..to.offset - self.base]
     }
 
-    /// Entries after `after` up to a place, about `most` bytes of them.
+    /// Returns entries after `after` up to a position, about `most` bytes of them.
     fn since(&self, after: u64, most: usize, upto: Position) -> Option<Batch> {
         if after >= upto.number || after + 1 < self.first {
             return None;
@@ -331,7 +332,7 @@ impl Window {
         let committed = &self.bytes[..upto.offset - self.base];
         let (passed, left) = (after + 1 - self.first, upto.number - after);
         let start = if left < passed {
-            // Line breaks from the end: its own, and one for each entry that is wanted.
+            // Counts line breaks from the end: the final one, and one for each entry wanted.
             let at = usize::try_from(left).expect("entries in memory");
             memchr::memrchr_iter(b'\n', committed).nth(at).map_or(0, |end| end + 1)
         } else {
@@ -351,15 +352,15 @@ impl Window {
 }
 
 impl Reading {
-    /// Waits until there is something after `after`, or nothing will come.
+    /// Waits until there are entries after `after`, or nothing follows.
     pub(super) async fn more(&mut self, after: u64) -> Progress {
         let waited = self.progress.wait_for(|progress| progress.last > after || progress.ended).await;
         let waited = waited.map(|progress| *progress);
         waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
     }
 
-    /// Committed entries after `after`, about `most` bytes of them, if memory still has them. The reader has seen what was
-    /// before.
+    /// Returns committed entries after `after`, about `most` bytes of them, if they are still in memory.
+    /// Marks everything before as seen.
     pub(super) fn since(&self, after: u64, most: usize) -> Option<Batch> {
         let mut window = self.tail.window();
         window.readers[self.slot] = after;

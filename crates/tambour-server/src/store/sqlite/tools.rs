@@ -1,4 +1,4 @@
-//! Tools in the database.
+//! Rows of tools.
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;

@@ -1,6 +1,7 @@
-//! Brings what the journal has into the database, in large commits behind it.
+//! Copies the journal into the database, in large commits.
 //!
-//! Nobody waits for it but who lists rows that are new: everything is on the journal before, and running messages are read
+//!
+//! Only listings of new rows wait for it: everything is on the journal first, and running messages are read
 //! from memory.
 
 use std::sync::Arc;
@@ -14,37 +15,37 @@ use super::commit::{Group, State};
 use super::tail::Tail;
 use crate::store::{MessageRow, StoreError};
 
-/// How long a commit waits for more to come.
+/// Longest time that a commit waits for more work.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time after which the database is told how far the journal is, where nothing else tells it.
+/// Interval at which the database learns the extents of the journal if no commit does that.
 const MARKS: Duration = Duration::from_millis(500);
-/// Bytes of a group that does not wait.
+/// Bytes of a group that is written without waiting.
 const ENOUGH: usize = 4 << 20;
 
-/// What the database is to get.
+/// Work for the database.
 pub(super) enum Work {
-    /// Entries of a message, and what came of it with its end.
+    /// Entries of a message, and its outcome with its end.
     Entries(Arc<Tail>),
-    /// Nothing more than there is: a run waits until the database has its entries.
+    /// No work: commits at once, since a run waits for its entries.
     Hurry,
     /// A new message.
     Message(Arc<MessageRow>),
-    /// Everything on the journal up to that segment, which then goes.
+    /// Everything on the journal up to that segment, which is then removed.
     Segment(u64),
-    /// Everything that was handed over before.
+    /// Notifies when everything handed over before is written.
     Flush(oneshot::Sender<()>),
-    /// All that there is; nothing comes after it.
+    /// Writes everything and stops the task.
     Close(oneshot::Sender<()>),
 }
 
 impl Work {
-    /// Whether somebody waits for it.
+    /// Returns `true` if someone waits for it.
     fn is_urgent(&self) -> bool {
         matches!(self, Work::Hurry | Work::Flush(_) | Work::Close(_))
     }
 }
 
-/// Hands work to the one task that writes the database.
+/// Handle that sends work to the task that writes the database.
 #[derive(Clone)]
 pub(super) struct Writer(mpsc::UnboundedSender<Work>);
 
@@ -54,7 +55,7 @@ impl Writer {
         let dead = shared.dead.clone();
         let task = tokio::spawn(run(State::new(shared), work));
         tokio::spawn(async move {
-            // What it had in hand is on the journal, and the next start brings it.
+            // Its unfinished work is on the journal; the next start recovers it.
             if task.await.is_err() {
                 tracing::error!("the writer of the database has died");
                 dead.cancel();
@@ -91,7 +92,7 @@ async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
                 Some(first) => Some(first),
                 None => return,
             },
-            // Messages may run for long before the database gets anything of them.
+            // Messages may run for long before the database gets their entries.
             _ = marks.tick() => None,
         };
         if first.is_none() && !state.is_behind() {

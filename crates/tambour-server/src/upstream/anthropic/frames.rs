@@ -1,4 +1,4 @@
-//! The events of an answer.
+//! Decoder for the events of Anthropic's Messages interface.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ use crate::upstream::decode::{Progress, Reading};
 use crate::upstream::redact::redacted;
 use crate::upstream::{Function, Item, Kept, NativeCall, failure};
 
-/// Reads the events.
+/// Decoder for the events.
 pub(in crate::upstream) struct Frames {
     progress: Progress,
-    /// Blocks of reasoning and calls by their numbers, as far as they have come.
+    /// Incomplete blocks of reasoning and calls, by index.
     blocks: BTreeMap<u64, Block>,
-    /// Token counts, each as it was told last.
+    /// Token counts, each as last reported.
     usage: Counts,
 }
 
-/// A block that is needed whole.
+/// Block that is collected whole.
 enum Block {
-    /// Reasoning, which the service wants back word for word with the calls it led to.
+    /// Reasoning, which the service requires back verbatim with the calls it led to.
     Thinking {
         text: String,
         signature: String,
     },
-    /// Reasoning that nobody may read.
+    /// Encrypted reasoning.
     Redacted(Value),
     Call {
         id: String,
@@ -40,12 +40,12 @@ enum Block {
 }
 
 impl Frames {
-    /// Of the reply for that message.
+    /// Creates a decoder for a message's reply.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
         Frames { progress: Progress::new(message), blocks: BTreeMap::new(), usage: Counts::default() }
     }
 
-    /// What a block begins with, or is, in a reply that is no stream.
+    /// Processes the start of a block, or a whole block of a reply that is not a stream.
     fn start(&mut self, index: u64, given: Content<'_>, items: &mut Vec<Item>) {
         let Content { kind, text, thinking, signature, data, id, name, input } = given;
         if matches!(kind.as_ref(), "thinking" | "redacted_thinking" | "tool_use")
@@ -73,14 +73,14 @@ impl Frames {
                     return;
                 }
                 self.blocks.insert(index, Block::Call { id, name, arguments: String::new() });
-                // An empty object stands for what is to come.
+                // An empty object only announces the arguments.
                 if let Some(input) =
                     input.filter(|input| input.as_object().is_some_and(|map| !map.is_empty()))
                 {
                     self.arguments(index, &input.to_string(), items);
                 }
             }
-            // What the service's own tools do is its own affair.
+            // Blocks of the service's own tools are ignored.
             _ => {}
         }
     }
@@ -121,7 +121,7 @@ impl Frames {
     fn stopped(&mut self, reason: Option<Cow<'_, str>>) {
         let Some(reason) = reason else { return };
         self.progress.finish = Some(End::Finished(match reason.as_ref() {
-            // A turn that the service breaks off is not whole either.
+            // A paused turn is incomplete too.
             "max_tokens" | "model_context_window_exceeded" | "pause_turn" => FinishReason::Length,
             "refusal" => FinishReason::ContentFilter,
             "tool_use" => FinishReason::ToolCalls,
@@ -135,7 +135,7 @@ impl Reading for Frames {
         &mut self.progress
     }
 
-    /// The calls; the first one has the reasoning before it.
+    /// Returns the calls; the first one carries the reasoning before it.
     fn calls(&mut self) -> Vec<NativeCall> {
         let (mut calls, mut before) = (Vec::new(), Vec::new());
         for block in std::mem::take(&mut self.blocks).into_values() {
@@ -191,7 +191,7 @@ impl Reading for Frames {
                 self.stopped(delta.and_then(|delta| delta.stop_reason));
             }
             "message_stop" => self.progress.done = true,
-            // A whole reply, although a stream was asked for.
+            // A whole reply instead of a stream.
             "message" => {
                 for (index, block) in (0..).zip(content.unwrap_or_default()) {
                     if matches!(items.last(), Some(Item::End(_))) {
@@ -202,13 +202,13 @@ impl Reading for Frames {
                 self.counted(usage, items);
                 self.stopped(stop_reason);
             }
-            // `ping`, the end of a block, and what there may be one day.
+            // `ping`, the end of a block, and future events.
             _ => {}
         }
     }
 }
 
-/// An error in the stream: `{"type": ..., "message": ...}`, or a text.
+/// Converts an error in the stream, `{"type": ..., "message": ...}` or a text.
 fn failed(error: &Value) -> End {
     let (code, retryable) = match error["type"].as_str().unwrap_or_default() {
         "authentication_error" | "permission_error" => ("upstream_unauthorized", false),
@@ -223,14 +223,14 @@ fn failed(error: &Value) -> End {
     End::Failed(failure(code, format!("the upstream failed: {said}"), retryable))
 }
 
-/// Text that is some.
+/// Adds an item unless its text is empty.
 fn push(item: fn(String) -> Item, text: Cow<'_, str>, items: &mut Vec<Item>) {
     if !text.is_empty() {
         items.push(item(text.into_owned()));
     }
 }
 
-/// One event; a whole reply too.
+/// Event, or a whole reply.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -289,7 +289,7 @@ struct Delta<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
-/// Token counts. They are sums: what is told later replaces what was told before.
+/// Token counts. They are totals: later values replace earlier ones.
 #[derive(Default, Deserialize)]
 struct Counts {
     #[serde(default)]
@@ -311,8 +311,8 @@ impl Counts {
         self.cache_read_input_tokens = later.cache_read_input_tokens.or(self.cache_read_input_tokens);
     }
 
-    /// As the chat completions interface has them. There the tokens of the prompt are all of them; here those of the cache stand
-    /// beside the others.
+    /// Converts to the counts of the chat completions interface, whose prompt tokens include those of the
+    /// cache.
     fn value(&self) -> Value {
         let read = self.cache_read_input_tokens.unwrap_or_default();
         let made = self.cache_creation_input_tokens.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Services with the Messages interface of Anthropic.
+//! Requests to services with Anthropic's Messages interface.
 
 mod frames;
 
@@ -12,18 +12,18 @@ use super::turns::{Image, Part, Said, Turn, arguments, turns};
 use super::{Ask, Kept};
 pub(super) use frames::Frames;
 
-/// The interface as it is spoken here.
+/// Version of the interface.
 const VERSION: &str = "2023-06-01";
-/// Most tokens of a reply where nothing is said of it: the interface wants a number.
+/// Default limit of a reply's tokens; the interface requires one.
 const TOKENS: u32 = 8192;
 
-/// The headers of a request.
+/// Adds the headers of a request.
 pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     let request = request.header("accept", "text/event-stream").header("anthropic-version", VERSION);
     secret(request, "x-api-key", key)
 }
 
-/// What is asked of a service below `base`, with or without the version of the interface.
+/// Builds a request to a service at `base`, with or without the version.
 pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
     let version = if base.ends_with("/v1") { "" } else { "/v1" };
     Ok(Request { url: format!("{base}{version}/messages"), body: body(model, ask)? })
@@ -34,7 +34,7 @@ fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
     let last = turns.len().saturating_sub(1);
     let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
     let mut fields = Fields::of(ask);
-    // One that is given in the service's own words goes before ours.
+    // A limit given as a field of the service takes precedence over the default.
     let most = fields.max_tokens(ask).or_else(|| fields.take("max_tokens")).unwrap_or_else(|| TOKENS.into());
     let body = some([
         ("model", Some(named(model, "anthropic")?.into())),
@@ -81,8 +81,8 @@ fn tool_choice(ask: &Ask, fields: &Fields) -> Option<Value> {
     Some(chosen)
 }
 
-/// A schema that was made to be held to. Others are refused by the service for what they leave open; our own reading holds the
-/// reply to them.
+/// Returns the output schema if it is a strict one. The service refuses others for what they leave open;
+/// Tambour's own reading checks the reply against those.
 fn output(ask: &Ask) -> Option<Value> {
     match format(ask)? {
         Format::Schema(schema, true) => Some(json!({"format": {"type": "json_schema", "schema": schema}})),
@@ -90,10 +90,10 @@ fn output(ask: &Ask) -> Option<Value> {
     }
 }
 
-/// A turn as a message, of which nothing may end in blanks if it is the last and the model's.
+/// Converts a turn to a message. The last one must not end in blanks if it is the model's.
 fn message(Turn { model, parts }: &Turn<'_>, last: bool) -> Value {
     let mut blocks = Vec::new();
-    // The reasoning that led to the calls goes before everything.
+    // Reasoning that led to the calls precedes everything.
     blocks.extend(parts.iter().filter_map(reasoning).flatten().cloned());
     blocks.extend(parts.iter().map(block));
     if *model
@@ -106,7 +106,7 @@ fn message(Turn { model, parts }: &Turn<'_>, last: bool) -> Value {
     json!({"role": if *model { "assistant" } else { "user" }, "content": blocks})
 }
 
-/// The signed reasoning that the service wants back with a call.
+/// Returns the signed reasoning that the service requires back with a call.
 fn reasoning<'a>(part: &Part<'a>) -> Option<&'a Vec<Value>> {
     match part {
         Part::Call(call) => match &call.kept {
@@ -124,7 +124,7 @@ fn block(part: &Part<'_>) -> Value {
         Part::Image(Image::Here { kind, data }) => {
             json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
         }
-        // Blocks of its own that we do not know are the caller's affair.
+        // Unknown blocks are passed on as they are.
         Part::Other(block) => (*block).clone(),
         Part::Call(call) => json!({
             "type": "tool_use", "id": id(&call.id), "name": call.function.name, "input": arguments(call),
@@ -140,7 +140,7 @@ fn block(part: &Part<'_>) -> Value {
     }
 }
 
-/// An id of a call as the service takes it, which knows letters, digits, `_` and `-` in them.
+/// Maps an id of a call to the characters that the service accepts: letters, digits, `_` and `-`.
 fn id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }

@@ -1,4 +1,4 @@
-//! The responses of an answer.
+//! Decoder for the responses of Gemini's interface.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::upstream::decode::{Progress, Reading};
 use crate::upstream::service::error_text;
 use crate::upstream::{Function, Item, Kept, NativeCall, failure};
 
-/// Reads the responses.
+/// Decoder for the responses.
 pub(in crate::upstream) struct Frames {
     progress: Progress,
     calls: Vec<NativeCall>,
-    /// Token counts as they were told last. Every response has them.
+    /// Token counts as last reported; every response has them.
     usage: Option<Value>,
 }
 
 impl Frames {
-    /// Of the reply for that message.
+    /// Creates a decoder for a message's reply.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
         Frames { progress: Progress::new(message), calls: Vec::new(), usage: None }
     }
@@ -63,13 +63,13 @@ impl Frames {
         if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
             self.progress.finish = Some(end(&reason));
         }
-        // The service knows no reason of its own for a reply that calls.
+        // The service has no finish reason for tool calls.
         if !self.calls.is_empty() && self.progress.finish == Some(End::stop()) {
             self.progress.finish = Some(End::Finished(FinishReason::ToolCalls));
         }
     }
 
-    /// Takes a call, which is whole. Whether there is room for it.
+    /// Adds a complete call; `false` if it exceeds the limits.
     fn call(&mut self, call: Call<'_>, signature: Option<String>, items: &mut Vec<Item>) -> bool {
         let id = call.id.unwrap_or_default().into_owned();
         let name = call.name.unwrap_or_default().into_owned();
@@ -96,7 +96,7 @@ impl Reading for Frames {
 
     fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
         if frame.data.starts_with(b"[") {
-            // All responses in a list, although a stream was asked for.
+            // All responses in one list instead of a stream.
             for response in self.progress.read::<Vec<Response<'_>>>(frame.data).unwrap_or_default() {
                 if matches!(items.last(), Some(Item::End(_))) {
                     return;
@@ -109,7 +109,7 @@ impl Reading for Frames {
     }
 }
 
-/// What a reason means. Those that are not known are none to trust the reply: it counts as cut.
+/// Converts a finish reason. With an unknown one the reply is not trusted: it counts as truncated.
 fn end(reason: &str) -> End {
     match reason {
         "STOP" => End::stop(),
@@ -125,7 +125,7 @@ fn end(reason: &str) -> End {
     }
 }
 
-/// An error in the stream: `{"code": 503, "message": ..., "status": ...}`.
+/// Converts an error in the stream: `{"code": 503, "message": ..., "status": ...}`.
 fn failed(error: &Value) -> End {
     let (code, retryable) = match error["code"].as_u64() {
         Some(401 | 403) => ("upstream_unauthorized", false),
@@ -214,8 +214,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// As the chat completions interface has them. There the tokens of the reply are all of them; here those of the reasoning stand
-    /// beside the others.
+    /// Converts to the counts of the chat completions interface, whose reply tokens include those of
+    /// reasoning.
     fn value(&self) -> Value {
         let input = self.prompt_token_count.saturating_add(self.tool_use_prompt_token_count);
         let output = self.candidates_token_count.saturating_add(self.thoughts_token_count);

@@ -1,4 +1,4 @@
-//! Services with the interface of Gemini.
+//! Requests to services with Gemini's interface.
 
 mod frames;
 mod schema;
@@ -14,17 +14,17 @@ use super::turns::{Image, Part, Said, Turn, arguments, turns, unsendable};
 use super::{Ask, Kept, NativeCall};
 pub(super) use frames::Frames;
 
-/// The version of the interface where the base names none.
+/// Version of the interface if the base URL names none.
 const VERSION: &str = "v1beta";
-/// What the service takes for the signature of reasoning that it did not do itself.
+/// Value that the service accepts instead of a signature for calls that it did not make itself.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The headers of a request.
+/// Adds the headers of a request.
 pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     secret(request.header("accept", "text/event-stream"), "x-goog-api-key", key)
 }
 
-/// What is asked of a service below `base`, with or without the version of the interface.
+/// Builds a request to a service at `base`, with or without the version.
 pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
     let model = named(model, "gemini")?;
     Ok(Request { url: url(base, model)?, body: body(model, ask)? })
@@ -43,14 +43,14 @@ fn url(base: &str, model: &str) -> Result<String, Failure> {
         if !versioned {
             path.push(VERSION);
         }
-        // A name is one segment, whatever is in it.
+        // A name is one path segment, whatever it contains.
         path.push(folder).push(&format!("{name}:streamGenerateContent"));
     }
     url.set_query(Some("alt=sse"));
     Ok(url.into())
 }
 
-/// `v1`, `v1beta`, `v1alpha` and what follows them.
+/// Matches `v1`, `v1beta`, `v1alpha` and later versions.
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
@@ -83,7 +83,7 @@ fn body(model: &str, ask: &Ask) -> Result<Value, Failure> {
     Ok(fields.finish(Value::Object(body)))
 }
 
-/// What the reply is held to.
+/// Sets the response format.
 fn held(ask: &Ask, config: &mut Map<String, Value>) {
     let Some(format) = format(ask) else { return };
     config.insert("responseMimeType".to_owned(), "application/json".into());
@@ -95,7 +95,7 @@ fn held(ask: &Ask, config: &mut Map<String, Value>) {
 
 fn declaration(function: &Value) -> Value {
     let given = function.get("parameters").filter(|given| given.is_object());
-    // An object without properties is no schema here; a function without parameters is.
+    // The service does not accept an object schema without properties; a function without parameters it does.
     let given = given.filter(|given| *given != &json!({"type": "object"}) && *given != &json!({}));
     let plain = given.is_some_and(schema::is_plain);
     let name = if plain { "parameters" } else { "parametersJsonSchema" };
@@ -115,7 +115,7 @@ fn calling(choice: &Choice<'_>) -> Value {
     }
 }
 
-/// Whether the model refuses calls in what was said that have no signature: those from Gemini 3 on.
+/// Returns `true` if the model refuses earlier calls without a signature: Gemini 3 and later.
 fn wants_signatures(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let number = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
@@ -156,7 +156,7 @@ fn content(Turn { model, parts }: &Turn<'_>, signed: bool) -> Result<Value, Fail
     Ok(json!({"role": if *model { "model" } else { "user" }, "parts": all}))
 }
 
-/// A call that the model made. The first one of a turn has a signature, the service's own or the one that stands for none.
+/// Converts a call that the model made. The first one of a turn has a signature, its own or the placeholder.
 fn called(call: &NativeCall, signed: bool) -> Value {
     let signature = match &call.kept {
         Some(Kept::Gemini { signature, .. }) => signature.as_deref(),
@@ -173,12 +173,12 @@ fn called(call: &NativeCall, signed: bool) -> Value {
     Value::Object(some(part))
 }
 
-/// The id of a call, if it is one that the service gave.
+/// Returns the id of a call if the service assigned it.
 fn own_id(call: &NativeCall) -> Option<Value> {
     matches!(call.kept, Some(Kept::Gemini { named: true, .. })).then(|| call.id.as_str().into())
 }
 
-/// What a call came to as an object.
+/// Converts the result of a call to an object.
 fn response(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => object,

@@ -1,8 +1,8 @@
-//! Schemas in the older form of the service, which knows a part of JSON Schema and refuses the rest.
+//! Check for the older schema form of the service, which accepts only a part of JSON Schema.
 
 use serde_json::Value;
 
-/// Keywords of that form whose values are no schemas.
+/// Keywords of that form whose values are not schemas.
 const PLAIN: [&str; 16] = [
     "default",
     "description",
@@ -22,7 +22,8 @@ const PLAIN: [&str; 16] = [
     "title",
 ];
 
-/// Whether a schema is one in that form too; else it has to be sent as JSON Schema. Schemas are as deep as requests, which are bounded.
+/// Returns `true` if a schema fits that form; otherwise it must be sent as JSON Schema. The depth is bounded
+/// by that of requests.
 pub(super) fn is_plain(schema: &Value) -> bool {
     let Value::Object(schema) = schema else { return false };
     schema.contains_key("type")

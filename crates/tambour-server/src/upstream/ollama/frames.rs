@@ -1,4 +1,4 @@
-//! The lines of an answer.
+//! Decoder for the lines of Ollama's interface.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::upstream::decode::{Progress, Reading};
 use crate::upstream::service::error_text;
 use crate::upstream::{Function, Item, NativeCall, failure};
 
-/// Reads the lines.
+/// Decoder for the lines.
 pub(in crate::upstream) struct Frames {
     progress: Progress,
     calls: Vec<NativeCall>,
 }
 
 impl Frames {
-    /// Of the reply for that message.
+    /// Creates a decoder for a message's reply.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
         Frames { progress: Progress::new(message), calls: Vec::new() }
     }
 
-    /// Takes a call, which is whole. Whether there is room for it.
+    /// Adds a complete call; `false` if it exceeds the limits.
     fn call(&mut self, call: Call<'_>, items: &mut Vec<Item>) -> bool {
         let Call { id, function } = call;
         let id = id.unwrap_or_default().into_owned();
@@ -90,7 +90,7 @@ impl Reading for Frames {
         self.progress.done = true;
         self.progress.finish = Some(End::Finished(match line.done_reason.as_deref() {
             Some("length") => FinishReason::Length,
-            // The service knows no reason of its own for a reply that calls.
+            // The service has no finish reason for tool calls.
             _ if !self.calls.is_empty() => FinishReason::ToolCalls,
             _ => FinishReason::Stop,
         }));

@@ -1,4 +1,4 @@
-//! Services with the interface of Ollama.
+//! Requests to services with Ollama's interface.
 
 mod frames;
 
@@ -12,12 +12,12 @@ use super::turns::{Calls, Image, Part, arguments, parts, unsendable};
 use super::{Ask, Message};
 pub(super) use frames::Frames;
 
-/// The headers of a request.
+/// Adds the headers of a request.
 pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     bearer(request.header("accept", "application/x-ndjson"), key)
 }
 
-/// What is asked of a service below `base`, with or without `/api`.
+/// Builds a request to a service at `base`, with or without `/api`.
 pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
     let folder = if base.ends_with("/api") { "" } else { "/api" };
     Ok(Request { url: format!("{base}{folder}/chat"), body: body(model, ask)? })
@@ -46,7 +46,7 @@ fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
         Format::Json => "json".into(),
         Format::Schema(schema, _) => schema.clone(),
     });
-    // The service cannot be told what to call, only that there is nothing.
+    // The service has no tool choice; with "none" no tools are sent.
     let offered = !ask.tools.is_empty() && !matches!(choice(ask), Some(Choice::None));
     let body = some([
         ("model", Some(named(model, "ollama")?.into())),

@@ -1,4 +1,4 @@
-//! The frames of an answer, and what services do differently from each other.
+//! Decoder for the frames of the chat completions interface, with the differences between services.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -16,21 +16,21 @@ use crate::upstream::decode::{Progress, Reading};
 use crate::upstream::service::error_text;
 use crate::upstream::{Function, Item, NativeCall, failure};
 
-/// Reads the frames.
+/// Decoder for the frames.
 pub(in crate::upstream) struct Frames {
     progress: Progress,
-    /// Calls as far as they have come.
+    /// Calls received so far.
     calls: Vec<Calling>,
 }
 
-/// A call that is arriving.
+/// Call being received.
 struct Calling {
     index: Option<u64>,
     call: NativeCall,
 }
 
 impl Frames {
-    /// Of the reply for that message.
+    /// Creates a decoder for a message's reply.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
         Frames { progress: Progress::new(message), calls: Vec::new() }
     }
@@ -54,7 +54,7 @@ impl Reading for Frames {
         let Some(chunk) = self.progress.read::<Chunk<'_>>(data) else { return };
         let error = chunk.error.filter(|error| error.get() != "null");
         if error.is_some() || frame.name == "error" {
-            // It stays an error whatever follows, `[DONE]` too.
+            // An error is final, even if `[DONE]` follows.
             let said = match error {
                 Some(error) => error_text(&json!({ "error": error })),
                 None => serde_json::from_slice(data)
@@ -80,13 +80,13 @@ impl Reading for Frames {
             tool_calls,
             function_call,
         } = delta;
-        // All names of the field mean the same; a service that sends several sends the same text several times.
+        // The field has several names; a service that sends more than one sends the same text in each.
         let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
         let reasoning = named.map(Cow::into_owned).or_else(|| detailed(&reasoning_details?));
         if let Some(text) = reasoning {
             items.push(Item::Reasoning(text));
         }
-        // What a model says instead of what it was asked for is what it says.
+        // A refusal is a part of the reply.
         for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             items.push(Item::Text(text.into_owned()));
         }
@@ -108,8 +108,8 @@ impl Reading for Frames {
 }
 
 impl Frames {
-    /// Takes a part of a call. Some services number calls, some send each whole, some give all of them the same number.
-    /// Whether there is room for it.
+    /// Adds a part of a call; `false` if it exceeds the limits. Some services number calls, some send each
+    /// whole, some give all the same number.
     fn call(&mut self, Fragment { index, id, function }: Fragment<'_>, items: &mut Vec<Item>) -> bool {
         let Named { name, arguments } = function.unwrap_or_default();
         let name = name.filter(|name| !name.is_empty());
@@ -136,7 +136,7 @@ impl Frames {
         };
         match self.calls.iter_mut().rev().find(same) {
             Some(Calling { call, .. }) => {
-                // Some repeat name and id in each part.
+                // Some services repeat name and id in each part.
                 if let Some(name) = name.filter(|_| call.function.name.is_empty()) {
                     call.function.name = name.into_owned();
                 }
@@ -161,14 +161,14 @@ impl Frames {
     }
 }
 
-/// The text of `reasoning_details`, a list of objects.
+/// Returns the text of `reasoning_details`, a list of objects.
 fn detailed(details: &Value) -> Option<String> {
     let parts =
         details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
     Some(parts.collect::<String>()).filter(|text| !text.is_empty())
 }
 
-/// The first of a list, if there is one. The others say nothing here, and cost no allocation.
+/// First element of a list, if any. The others are skipped without allocation.
 struct First<T>(Option<T>);
 
 impl<T> Default for First<T> {
@@ -241,7 +241,7 @@ struct Delta<'a> {
     function_call: Option<Named<'a>>,
 }
 
-/// A part of a call.
+/// Part of a call.
 #[derive(Default, Deserialize)]
 struct Fragment<'a> {
     #[serde(default)]
@@ -256,7 +256,7 @@ struct Fragment<'a> {
 struct Named<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
-    /// JSON text; an object where a service does not know better.
+    /// JSON text; an object from some services.
     #[serde(default)]
     arguments: Option<Value>,
 }

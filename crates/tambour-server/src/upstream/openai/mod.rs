@@ -1,4 +1,4 @@
-//! Services with the chat completions interface.
+//! Requests to services with the chat completions interface.
 
 mod frames;
 
@@ -9,12 +9,12 @@ use super::Ask;
 use super::kind::{Request, bearer};
 pub(super) use frames::Frames;
 
-/// The headers of a request.
+/// Adds the headers of a request.
 pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
     bearer(request.header("accept", "text/event-stream"), key)
 }
 
-/// What is asked of a service below `base`.
+/// Builds a request to a service at `base`.
 pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Request {
     Request { url: format!("{base}/chat/completions"), body: body(model, ask) }
 }
@@ -43,7 +43,7 @@ fn body(model: Option<&str>, ask: &Ask) -> Value {
             body[name] = value;
         }
     }
-    // What we rest on is not theirs to change.
+    // Extra fields never override the ones we set.
     for (name, value) in &ask.more {
         if body.get(name).is_none() {
             body[name] = value.clone();

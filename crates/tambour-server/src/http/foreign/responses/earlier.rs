@@ -1,4 +1,4 @@
-//! What a response goes on from: the messages that its model was told, and what it said to them.
+//! Continuation of an earlier response: the messages of its prompt, and its output.
 
 use std::collections::HashSet;
 
@@ -14,15 +14,16 @@ use crate::http::record;
 use crate::store::MessageRow;
 use crate::upstream::Message;
 
-/// What the model was told for a response, but for the instructions.
+/// Returns the messages that the model was sent for a response, without the instructions.
 pub(super) async fn told(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored(app, row).await?;
     let sent: Sent = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
     Ok(Sent { system: None, ..sent }.messages(app).await?)
 }
 
-/// Goes on from a response with these messages. Words of the user behind the last response of a conversation go on with that;
-/// results of calls, and words behind an earlier one, follow exactly what that response was told and said.
+/// Continues a response with new messages. User text after the last response of a conversation continues that
+/// conversation; results of calls, and text after an earlier response, follow exactly that response's prompt
+/// and output.
 pub(super) async fn go_on(
     app: &App,
     row: &MessageRow,
@@ -43,7 +44,7 @@ pub(super) async fn go_on(
     }
     let mut all: Vec<Value> = told(app, row).await?.iter().map(|message| json!(message)).collect();
     if whole.calls.is_empty() || !whole.results.is_empty() {
-        // The calls that the server ran are in what stands for the replies.
+        // Calls that the server ran are part of the history of the replies.
         let (_, record) = record::stored(app, row).await?;
         all.extend(history::replies(&record).iter().map(|message| json!(message)));
     } else {
@@ -58,15 +59,15 @@ pub(super) async fn go_on(
     Ok(())
 }
 
-/// Tells whether no other message of the conversation follows.
+/// Returns `true` if no message of the conversation follows.
 async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
-    // One that has just ended may have no number yet.
+    // A message that has just ended may have no number yet.
     let stored = app.store.message(&row.id).await?;
     let Some(number) = stored.and_then(|row| row.number) else { return Ok(false) };
     Ok(app.store.messages_of(&row.conversation_id, number, 1, 1).await?.rows.is_empty())
 }
 
-/// Each result belongs to a call before it.
+/// Checks that each result belongs to a call before it.
 fn answered(messages: &[Value]) -> Result<(), Problem> {
     let mut calls = HashSet::new();
     for message in messages {

@@ -1,11 +1,11 @@
-//! Items of an input as messages, and messages as items.
+//! Conversion between input items and messages.
 
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
 use crate::upstream::{Content, Message};
 
-/// The items of an input as messages of the chat completions interface.
+/// Converts input items to messages of the chat completions interface.
 pub(super) fn messages(input: Value) -> Result<Value, Problem> {
     let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
     let items = match input {
@@ -24,7 +24,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
                 let function = json!({"name": item["name"], "arguments": item["arguments"]});
                 let call = json!({"id": item["call_id"], "type": "function", "function": function});
                 match messages.last_mut() {
-                    // Calls of one reply are one message, and so is what it says before them.
+                    // Calls of one reply form one message, together with the text before them.
                     Some(last) if last["role"] == "assistant" => match last["tool_calls"].as_array_mut() {
                         Some(calls) => calls.push(call),
                         None => last["tool_calls"] = json!([call]),
@@ -39,7 +39,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
                 };
                 messages.push(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}));
             }
-            // Reasoning does not go back.
+            // Reasoning is not sent back.
             "reasoning" => {}
             other => {
                 return Err(wrong(format!("`input[{at}]` is of the type `{other}`, which is not taken")));
@@ -49,7 +49,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
     Ok(messages.into())
 }
 
-/// Parts of a message under the names of the chat completions interface.
+/// Renames the parts of a message to those of the chat completions interface.
 fn content(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
     let part = |part: &Value| match part["type"].as_str() {
@@ -61,7 +61,8 @@ fn content(content: &Value) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// What an assistant said as one text, if it is texts alone: not every service takes parts of it.
+/// Joins an assistant's content to one text if it consists of texts only: not every service accepts parts of
+/// it.
 fn plainly(role: &Value, content: Value) -> Value {
     let parts = content.as_array().filter(|_| role == "assistant");
     match parts.is_some_and(|parts| parts.iter().all(|part| part["type"] == "text")) {
@@ -70,7 +71,7 @@ fn plainly(role: &Value, content: Value) -> Value {
     }
 }
 
-/// Messages as items of an input, each with an id of its own within the response.
+/// Converts messages to input items, each with a unique id within the response.
 pub(super) fn of(messages: &[Message], response: &str) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut add = |kind: &str, mut item: Value| {
@@ -106,7 +107,7 @@ pub(super) fn of(messages: &[Message], response: &str) -> Vec<Value> {
     items
 }
 
-/// The text of a content.
+/// Returns the text of a content.
 pub(super) fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,5 +1,5 @@
-//! What the database knows of the journal: which segments it does not have all of, and how long they were at its last commit. So
-//! a segment that is gone, empty or cut off says so at the next start.
+//! Extents of the journal as the database knows them: the segments that it does not fully have, and their
+//! lengths at its last commit. By them the next start detects a missing, empty or truncated segment.
 
 use std::path::Path;
 
@@ -8,25 +8,25 @@ use sqlx::{SqliteConnection, SqlitePool};
 use super::HEAD;
 use crate::store::sqlite::commit::{begin, end};
 
-/// Numbers of segments, and bytes of each.
+/// Segment numbers with their lengths in bytes.
 pub(in crate::store::sqlite) type Extents = Vec<(u64, u64)>;
 
-/// Where a system says which of its starts this is.
+/// File with the boot id of the machine.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// The start of a system that does not say.
+/// Boot id of a system that reports none.
 const UNKNOWN: &str = "unknown";
 
-/// What a commit tells the database of the journal.
+/// Information about the journal that a commit stores.
 pub(in crate::store::sqlite) struct Mark<'a> {
-    /// Segments as they are.
+    /// Current lengths of the segments.
     pub(in crate::store::sqlite) extents: &'a [(u64, u64)],
-    /// The last segment that the database has all of with this commit.
+    /// Last segment that the database fully has with this commit.
     pub(in crate::store::sqlite) had: Option<u64>,
-    /// The start of the machine, if a power cut may take what was written.
+    /// Boot id of the machine, if a power cut may lose written data.
     pub(in crate::store::sqlite) boot: Option<&'a str>,
 }
 
-/// A segment that the database knows.
+/// Segment known to the database.
 pub(super) struct Extent {
     pub(super) number: u64,
     pub(super) length: u64,
@@ -58,13 +58,13 @@ impl Mark<'_> {
 }
 
 impl Extent {
-    /// Whether the machine has been started anew since, and what it had not put on the disk is gone with that.
+    /// Returns `true` if the machine has rebooted since, which explains the loss of unsynced data.
     pub(super) fn is_excused(&self) -> bool {
         self.boot.as_ref().is_some_and(|before| *before == UNKNOWN || *before != boot())
     }
 }
 
-/// The segments that the database knows, oldest first.
+/// Returns the segments known to the database, oldest first.
 pub(super) async fn known(pool: &SqlitePool) -> sqlx::Result<Vec<Extent>> {
     let query = sqlx::query_as("select number, length, boot from segments order by number");
     let rows: Vec<(i64, i64, Option<String>)> = query.fetch_all(pool).await?;
@@ -76,7 +76,7 @@ pub(super) async fn known(pool: &SqlitePool) -> sqlx::Result<Vec<Extent>> {
     Ok(rows.into_iter().map(extent).collect())
 }
 
-/// The database has all that the journal had: the next segment has that number, and holds nothing.
+/// Stores that the database has the whole journal: the next segment has number `next` and is empty.
 pub(super) async fn restart(pool: &SqlitePool, next: u64, durable: bool) -> sqlx::Result<()> {
     let boot = (!durable).then(boot);
     let mark = Mark { extents: &[], had: Some(next - 1), boot: boot.as_deref() };
@@ -86,7 +86,7 @@ pub(super) async fn restart(pool: &SqlitePool, next: u64, durable: bool) -> sqlx
     end(&mut connection, written).await
 }
 
-/// The start of the machine.
+/// Returns the boot id of the machine.
 pub(super) fn boot() -> String {
     let said = std::fs::read_to_string(Path::new(BOOT)).unwrap_or_default();
     let said = said.trim();

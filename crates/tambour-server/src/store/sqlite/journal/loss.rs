@@ -1,71 +1,71 @@
-//! What a start found on the journal: damage, and what is lost by it.
+//! Report of a start about the journal: damage, and the losses caused by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use tambour::texts::counted;
 
-/// Names of messages that one line has.
+/// Most message ids in one line.
 const NAMES: usize = 10;
 
-/// What was read from the journal at a start.
+/// Result of reading the journal at a start.
 #[derive(Clone, Debug, Default)]
 pub struct JournalReport {
-    /// Files with damaged places.
+    /// Files with damaged ranges.
     pub damaged: Vec<DamagedFile>,
-    /// What is gone.
+    /// Lost data.
     pub loss: JournalLoss,
-    /// The last event that was written of messages that lack some.
+    /// Last written entry of messages that lack some.
     pub written: BTreeMap<String, u64>,
 }
 
-/// A file of the journal with places that cannot be read.
+/// Journal file with unreadable ranges.
 #[derive(Clone, Debug)]
 pub struct DamagedFile {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Damaged places: their offset and length in bytes.
+    /// Damaged ranges: offset and length in bytes.
     pub places: Vec<(u64, u64)>,
-    /// Records that were there, at least.
+    /// Least number of records that they contained.
     pub records: u64,
 }
 
-/// A file of the journal that ends before a place that the database knows, or is gone.
+/// Journal file that is missing or shorter than the database knows.
 #[derive(Clone, Debug)]
 pub struct ShortFile {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// Bytes that were there.
+    /// Bytes that it had.
     pub known: u64,
-    /// Bytes that are there; `None` if the file is gone.
+    /// Bytes that it has; `None` if the file is missing.
     pub found: Option<u64>,
 }
 
-/// What is gone.
+/// Lost data.
 #[derive(Clone, Debug, Default)]
 pub struct JournalLoss {
-    /// Where it is missing.
+    /// Files with damaged ranges that caused it.
     pub damaged: Vec<DamagedFile>,
-    /// Files that are gone, or shorter than the database knows.
+    /// Files that are missing or shorter than the database knows.
     pub short: Vec<ShortFile>,
-    /// Messages that are gone.
+    /// Ids of lost messages.
     pub gone: BTreeSet<String>,
-    /// Messages whose events are cut off, and the last event that is there.
+    /// Truncated messages with their last remaining entry.
     pub cut: BTreeMap<String, u64>,
-    /// Messages without an end, which may have had more on a file that is short.
+    /// Unfinished messages that may have had more entries in a short file.
     pub open: BTreeSet<String>,
-    /// Records of which nothing is known.
+    /// Number of lost records whose message is unknown.
     pub unknown: u64,
 }
 
 impl JournalLoss {
-    /// Whether nothing is gone.
+    /// Returns `true` if nothing is lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.cut.is_empty() && self.open.is_empty() && self.unknown == 0
     }
 
-    /// Messages that are gone or lack something, as far as they are known.
+    /// Returns the number of known messages that are lost or incomplete.
     #[must_use]
     pub fn messages(&self) -> u64 {
         let named = self.cut.keys().chain(&self.gone).chain(&self.open).collect::<BTreeSet<_>>();
@@ -103,7 +103,7 @@ impl Display for JournalLoss {
     }
 }
 
-/// Lists messages by what became of them, the first of them by name.
+/// Writes a list of messages with the same fate, the first of them by id.
 fn list(f: &mut Formatter<'_>, what: &str, names: impl ExactSizeIterator<Item = String>) -> fmt::Result {
     let count = names.len();
     if count == 0 {

@@ -1,10 +1,11 @@
-//! The journal: everything that is accepted, in files that only grow.
+//! Journal: append-only files that hold everything accepted.
 //!
-//! A record is written by whoever has it, under one lock, straight to the system: what a killed process had accepted is in
-//! the system's cache, and readers may see it at once. With `durable` it is also on the disk first ([`sync`]). The database
-//! follows behind, in large commits; a segment whose records it has is removed. What a crash leaves is put there at the next
-//! start ([`replay`]), past damage ([`scan`]); what is lost all the same is told ([`loss`]), also what the database knows to have
-//! been there ([`extent`]).
+//!
+//! The holder of a record writes it under one lock, straight to the system: everything that a killed process
+//! had accepted is in the system's cache, so readers may see it at once. With `durable` it is on disk first
+//! ([`sync`]). The database follows in large commits; a segment that it fully has is removed. The next start
+//! replays the rest after a crash ([`replay`]), reading past damage ([`scan`]), and reports losses
+//! ([`loss`]), including parts that the database knows to have existed ([`extent`]).
 
 mod extent;
 mod loss;
@@ -33,55 +34,55 @@ pub(super) use replay::{Replay, hold_numbers, replay};
 use room::Room;
 pub(super) use sync::Syncer;
 
-/// Bytes after which a segment is followed by the next.
+/// Size in bytes at which a segment is followed by the next one.
 const SEGMENT: u64 = 8 << 20;
-/// Bytes of the buffer that are kept from one record to the next.
+/// Bytes of buffer capacity kept between records.
 const BUFFER: usize = 64 << 10;
-/// What a segment begins with: a name, and the version of its records.
+/// Header of a segment: a name, and the version of its records.
 const HEAD: &[u8; 12] = b"tambour\n\x02\0\0\0";
 
-/// The journal.
+/// Journal of a store.
 pub(super) struct Journal {
     folder: PathBuf,
     open: Mutex<Open>,
     room: Room,
     pub(super) syncer: Option<Syncer>,
-    /// The start of the machine, if a power cut may take what was written.
+    /// Boot id of the machine, if a power cut may lose written data.
     boot: Option<String>,
 }
 
-/// A file of the journal.
+/// Journal file.
 pub(super) struct Segment {
     file: File,
     number: u64,
-    /// Bytes of whole records, the head of the file included.
+    /// Bytes of complete records, including the header of the file.
     length: AtomicU64,
-    /// As many of them as are on the disk; with `durable` alone.
+    /// Bytes of these that are on disk; maintained only with `durable`.
     synced: AtomicU64,
 }
 
-/// The segment that is written.
+/// Segment being written.
 struct Open {
     segment: Arc<Segment>,
-    /// Those before it that the database does not have all of.
+    /// Earlier segments that the database does not fully have.
     full: Vec<Arc<Segment>>,
     /// Number of the last record.
     records: u32,
-    /// What follows the whole records is a torn one.
+    /// Set when a torn record follows the complete ones.
     torn: bool,
     buffer: Vec<u8>,
 }
 
-/// What came of a record.
+/// Result of writing a record.
 pub(super) struct Appended<T> {
-    /// What was done at once, before any other record.
+    /// Result of the callback, which ran before any other record.
     pub(super) then: T,
-    /// A segment that is full.
+    /// Number of a segment that became full.
     pub(super) full: Option<u64>,
 }
 
 impl Journal {
-    /// Begins a segment of that number in `folder`.
+    /// Begins a segment with that number in `folder`.
     pub(super) fn open(
         folder: PathBuf,
         number: u64,
@@ -103,9 +104,9 @@ impl Journal {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a record if `admits` says so, and does `then` before any other one is written; `None` if it does not. `then` gets
-    /// the segment, for the syncer. A new message is taken only with room for what it comes to: the end of a file may have a
-    /// little where the disk has none.
+    /// Writes a record if `admits` returns `true`, and runs `then` before any other record is written; `None`
+    /// otherwise. `then` receives the segment, for the syncer. A new message is accepted only with space for
+    /// its further records: the end of a file may have a little space where the disk has none.
     pub(super) fn append_if<T>(
         &self,
         record: &Record<'_>,
@@ -132,19 +133,20 @@ impl Journal {
         Ok(Some(Appended { then, full }))
     }
 
-    /// Does something while nobody writes.
+    /// Runs `work` while no record is written.
     pub(super) fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
         let _open = self.lock();
         work()
     }
 
-    /// The segment that is written. Another one follows, so that the database can have all of it.
+    /// Starts a new segment and returns the number of the one before, so that the database can fully have
+    /// that one.
     pub(super) fn turn(&self) -> io::Result<u64> {
         self.lock().follow(&self.folder, self.syncer.is_some())
     }
 
-    /// How far the segments are written that the database does not have all of. With `durable` only what is on the disk counts:
-    /// the database must not know of more than a power cut leaves.
+    /// Returns the written length of each segment that the database does not fully have. With `durable` only
+    /// data on disk counts: the database must not know of more than a power cut leaves.
     pub(super) fn extents(&self) -> Extents {
         let open = self.lock();
         let written = |segment: &Arc<Segment>| {
@@ -154,12 +156,12 @@ impl Journal {
         open.full.iter().chain([&open.segment]).map(written).collect()
     }
 
-    /// The start of the machine, if a power cut may take what was written.
+    /// Returns the boot id of the machine, if a power cut may lose written data.
     pub(super) fn boot(&self) -> Option<&str> {
         self.boot.as_deref()
     }
 
-    /// Removes the segments up to that one; the database has what is in them.
+    /// Removes the segments up to that one, which the database fully has.
     pub(super) fn remove(&self, upto: u64) {
         fail::point("journal.before");
         self.lock().full.retain(|segment| segment.number > upto);
@@ -173,8 +175,8 @@ impl Journal {
 }
 
 impl Segment {
-    /// Makes a segment. With `durable` the disk has its name before anything is written to it: a file that no folder names is
-    /// gone after a power cut, whatever was synced of it.
+    /// Creates a segment. With `durable` its folder entry is on disk before anything is written: a file
+    /// without an entry is lost in a power cut even if its data was synced.
     fn begin(folder: &Path, number: u64, durable: bool) -> io::Result<Segment> {
         let name = folder.join(format!("{number:016}.log"));
         let file = data_folder::create(&name)?;
@@ -215,7 +217,7 @@ impl Open {
             file.write_all(second)
         });
         if let Err(error) = written {
-            // What was written of it must not stand before the next one.
+            // A partly written record must not precede the next one.
             self.torn = self.cut().is_err();
             return Err(error);
         }
@@ -224,18 +226,18 @@ impl Open {
         Ok(())
     }
 
-    /// Takes away what follows the last whole record.
+    /// Truncates the file after the last complete record.
     fn cut(&self) -> io::Result<()> {
         fail::fault("log.cut")?;
         self.segment.file.set_len(self.segment.length())
     }
 
-    /// Begins the next segment, and gives the number of the one before.
+    /// Begins the next segment, and returns the number of the one before.
     fn follow(&mut self, folder: &Path, durable: bool) -> io::Result<u64> {
         let number = self.segment.number;
         let next = Arc::new(Segment::begin(folder, number + 1, durable)?);
         if self.torn {
-            // What is torn there ends a file now, and a reader sees that it does.
+            // A torn record now ends its file, where a reader recognizes it.
             self.torn = self.cut().is_err();
         }
         self.full.push(std::mem::replace(&mut self.segment, next));
@@ -245,7 +247,7 @@ impl Open {
     }
 }
 
-/// The segments in a folder, oldest first.
+/// Lists the segments in a folder, oldest first.
 fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {

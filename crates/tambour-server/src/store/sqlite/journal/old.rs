@@ -1,4 +1,4 @@
-//! Journals of the first version: length, sum and payload, without marks. They are read and not written.
+//! Journals of version 1: length, checksum and payload, without marks. Read only, never written.
 
 use memchr::memchr3_iter;
 
@@ -9,10 +9,10 @@ use super::scan::{Damage, Piece};
 pub(super) const HEAD: &[u8; 12] = b"tambour\n\x01\0\0\0";
 /// Bytes before a payload.
 const BEFORE: usize = 8;
-/// Longest id that is believed while the place of the next record is looked for.
+/// Longest plausible id in the search for the next record.
 const LONGEST_ID: usize = 128;
 
-/// Goes along the records.
+/// Iterator over the records.
 pub(super) struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -23,8 +23,8 @@ impl<'a> Scan<'a> {
         Scan { bytes, at: HEAD.len().min(bytes.len()) }
     }
 
-    /// The first record behind `from`, by its letter. What may be one is held against its own beginning first: texts hold no
-    /// zeros, so nobody's words are taken for a length, and hardly a sum is made in vain.
+    /// Finds the first record after `from` by its kind letter. A cheap check of its beginning comes first:
+    /// texts contain no zeros, so no text is taken for a length, and checksums are rarely computed in vain.
     fn record_from(&self, from: usize) -> Option<usize> {
         let rest = self.bytes.get(from..)?;
         let letters = memchr3_iter(b'M', b'E', b'P', rest);
@@ -59,7 +59,7 @@ impl Iterator for Scan<'_> {
     }
 }
 
-/// Whether bytes begin as a record does.
+/// Returns `true` if bytes begin as a record does.
 fn is_likely(bytes: &[u8]) -> bool {
     let length = number(&mut &*bytes).and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX);
     let Some(payload) = bytes.get(BEFORE..BEFORE.saturating_add(length)) else { return false };
@@ -73,7 +73,7 @@ fn is_likely(bytes: &[u8]) -> bool {
     }
 }
 
-/// Takes the first record off, if it is intact.
+/// Parses the first record if it is intact.
 fn read(rest: &mut &[u8]) -> Option<Found> {
     let mut ahead = *rest;
     let (length, sum) = (number(&mut ahead)?, number(&mut ahead)?);

@@ -1,19 +1,21 @@
-//! Records of the journal: a head, by which a record is found and known, and a body.
+//! Records of the journal: a header, by which a record is found and identified, and a body.
 //!
-//! A head is, with little-endian numbers: mark (4 bytes), sum of what follows in the head (4), length of the body (4), sum of the
-//! body (4), number of the record within its segment from 1 (4), numbers of the first and last entry (8 each), kind (1), length
-//! of the id (1), id of the message. Sums are CRC-32. Kinds are `M`, a new message whose body is its row as JSON; `E`, entries of
-//! a log as the body has them; `F`, its last entries and what came of the message, which is length and bytes of entries, then
-//! JSON; `P`, nothing, to see whether the journal can be written.
+//!
+//! A header consists of, in little-endian order: mark (4 bytes), checksum of the rest of the header (4),
+//! length of the body (4), checksum of the body (4), number of the record within its segment from 1 (4),
+//! numbers of the first and last entry (8 each), kind (1), length of the id (1), id of the message. Checksums
+//! are CRC-32. Kinds are `M`, a new message with its row as JSON; `E`, log entries; `F`, the last entries and
+//! the outcome: length and bytes of the entries, then JSON; `P`, a probe without content that checks whether
+//! the journal can be written.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Batch, MessageRow, Outcome};
 
-/// First bytes of a record. None of them occurs in UTF-8, so no body has them, whatever a user or a model writes: a reader that
-/// has lost its place finds the next record by them, and never one that somebody made up.
+/// First bytes of a record. None of them occurs in UTF-8, so no body contains them, whatever a user or model
+/// writes: a reader that has lost its position finds the next record by them, and never a forged one.
 pub(super) const MARK: [u8; 4] = [0xff, 0xf5, 0xfe, 0xf8];
-/// Bytes of a head before the id.
+/// Bytes of a header before the id.
 pub(super) const FIXED: usize = 38;
 
 const MESSAGE: u8 = b'M';
@@ -21,25 +23,25 @@ const ENTRIES: u8 = b'E';
 const END: u8 = b'F';
 const PROBE: u8 = b'P';
 
-/// What goes on the journal.
+/// Record to write.
 pub(in crate::store::sqlite) enum Record<'a> {
-    /// A new message.
+    /// New message.
     Message(&'a MessageRow),
-    /// Entries `first` to `last` of the log of a message.
+    /// Entries `first` to `last` of a message's log.
     Entries { message: &'a str, first: u64, last: u64, body: &'a [u8] },
-    /// The end of a log.
+    /// End of a log.
     End(Ending<'a>),
-    /// Nothing.
+    /// Probe without content.
     Probe,
 }
 
-/// The last entries of a log, and what came of the message.
+/// Last entries of a log, and the outcome of the message.
 pub(in crate::store::sqlite) struct Ending<'a> {
     row: &'a MessageRow,
     last: &'a Batch,
 }
 
-/// What came of a message, as it is on the journal.
+/// Outcome of a message, as written.
 #[derive(Serialize)]
 struct EndRow<'a> {
     conversation_id: &'a str,
@@ -48,7 +50,7 @@ struct EndRow<'a> {
     outcome: Option<&'a Outcome>,
 }
 
-/// The same as it is read.
+/// Outcome of a message, as read.
 #[derive(Deserialize)]
 struct FoundRow {
     conversation_id: String,
@@ -57,14 +59,14 @@ struct FoundRow {
     outcome: Option<Outcome>,
 }
 
-/// A record as it was read.
+/// Record that was read.
 #[derive(Debug)]
 pub(super) enum Found {
     Message(Box<MessageRow>),
     Entries(Entries),
-    /// The last entries, none if the log had its end before, and what came of the message.
+    /// Last entries, none if the log already had its end, and the outcome of the message.
     End(Entries, Box<MessageRow>),
-    /// A probe, or a kind that a later version writes.
+    /// Probe, or a kind written by a later version.
     Other,
 }
 
@@ -77,7 +79,7 @@ pub(in crate::store::sqlite) struct Entries {
     pub(in crate::store::sqlite) body: Vec<u8>,
 }
 
-/// The subject of a record whose body is damaged.
+/// Subject of a record whose body is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Message(String),
@@ -86,18 +88,18 @@ pub(super) enum Subject {
         first: u64,
         last: u64,
     },
-    /// Nothing that anybody needs.
+    /// Probe, which nobody needs.
     Probe,
 }
 
-/// A head that is intact.
+/// Intact header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
-    /// Place of the record in its segment, from 1.
+    /// Number of the record in its segment, from 1.
     pub(super) number: u32,
-    /// Bytes of the head.
+    /// Length of the header in bytes.
     pub(super) length: usize,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub(super) body: usize,
     sum: u32,
     kind: u8,
@@ -107,14 +109,14 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Ending<'a> {
-    /// The end of a message whose outcome is known.
+    /// Creates the end of a message whose row has its outcome.
     pub(in crate::store::sqlite) fn new(row: &'a MessageRow, last: &'a Batch) -> Ending<'a> {
         Ending { row, last }
     }
 }
 
 impl Record<'_> {
-    /// Appends the record, which is the one of that number in its segment.
+    /// Appends the encoded record, whose number in the segment is `number`.
     pub(super) fn write(&self, number: u32, out: &mut Vec<u8>) {
         let start = out.len();
         let (kind, message, first, last) = match self {
@@ -161,7 +163,7 @@ impl Record<'_> {
 }
 
 impl<'a> Head<'a> {
-    /// The head that `bytes` begin with, if it is intact.
+    /// Parses the header at the start of `bytes`; `None` unless it is intact.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Head<'a>> {
         let mut rest = bytes.strip_prefix(&MARK)?;
         let sum = number(&mut rest)?;
@@ -178,7 +180,7 @@ impl<'a> Head<'a> {
         Some(Head { number, length, body, sum: body_sum, kind, first, last, message })
     }
 
-    /// The record with that body, if it is intact.
+    /// Parses the record with this body; `None` unless it is intact.
     pub(super) fn record(&self, body: &[u8]) -> Option<Found> {
         if crc32fast::hash(body) != self.sum {
             return None;
@@ -205,7 +207,7 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// The subject of the record; `None` if a later version wrote it.
+    /// Returns the subject of the record; `None` for a kind of a later version.
     pub(super) fn subject(&self) -> Option<Subject> {
         let message = self.message.to_owned();
         match self.kind {
@@ -217,12 +219,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Takes a number of four bytes off.
+/// Reads a four-byte number.
 pub(super) fn number(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*rest.split_off(..4)?.first_chunk()?))
 }
 
-/// Takes a number of eight bytes off.
+/// Reads an eight-byte number.
 pub(super) fn long(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?))
 }

@@ -1,7 +1,9 @@
-//! What a crash left on the journal, put into the database.
+//! Replay of the journal into the database after a crash.
 //!
-//! Intact records are taken, also those behind damage. What is missing is held against what the database has: it is lost only if
-//! it is not there either. Unless a loss is accepted, the start ends then, and no file has been touched.
+//!
+//! Intact records are taken, including those after damage. A missing record counts as lost only if the
+//! database does not have its data either. Unless the loss is accepted, the start fails then and no file is
+//! changed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,20 +20,21 @@ use crate::store::sqlite::own;
 use crate::store::{Batch, MessageRow, StoreError};
 use crate::{data_folder, fail};
 
-/// Bytes of entries of one transaction.
+/// Bytes of entries per transaction.
 const ENOUGH: usize = 4 << 20;
 
-/// Lost entries of a message that something is put in the place of.
+/// Most lost entries of a message that are replaced by placeholders.
 const MOST_LOST: u64 = 1 << 20;
 
-/// What came of a journal.
+/// Result of a replay.
 pub(in crate::store::sqlite) struct Replay {
     /// Number of the next segment.
     pub(in crate::store::sqlite) next: u64,
     pub(in crate::store::sqlite) report: JournalReport,
 }
 
-/// Puts what only the journal has into the database, and removes its segments; damaged ones are kept under another name.
+/// Copies data that only the journal has into the database, and removes its segments; damaged ones are
+/// renamed and kept.
 pub(in crate::store::sqlite) async fn replay(
     folder: &Path,
     pool: &SqlitePool,
@@ -40,7 +43,7 @@ pub(in crate::store::sqlite) async fn replay(
 ) -> Result<Replay, StoreError> {
     let (is_new, known) = (own::is_new(pool).await?, extent::known(pool).await?);
     let all = if folder.exists() { segments(folder)? } else { Vec::new() };
-    // The database has all of what is before the first that it names: files that should have been removed.
+    // The database fully has the segments before the first that it names: they should have been removed.
     let first = known.first().map_or(0, |extent| extent.number);
     let (had, files): (Vec<_>, Vec<_>) = all.into_iter().partition(|(number, _)| *number < first);
     let mut reader = Reader::new(pool, is_new);
@@ -69,15 +72,15 @@ pub(in crate::store::sqlite) async fn replay(
         fail::point("journal.amid");
     }
     if durable && folder.exists() {
-        // What comes back with a power cut may have been deleted meanwhile.
+        // A file that returns after a power cut may hold data deleted meanwhile.
         data_folder::sync(folder)?;
     }
     fail::point("journal.after");
     Ok(Replay { next, report })
 }
 
-/// Puts something in the place of entries that are lost: clients may have seen their numbers, and the end that the message gets has to
-/// come behind them.
+/// Stores placeholders for lost entries: clients may have seen their numbers, and the end that the message
+/// gets must follow them.
 pub(in crate::store::sqlite) async fn hold_numbers(
     pool: &SqlitePool,
     report: &JournalReport,
@@ -101,10 +104,10 @@ pub(in crate::store::sqlite) async fn hold_numbers(
     Ok(end(&mut connection, inserted).await?)
 }
 
-/// Removes a file, or keeps it if it is damaged.
+/// Removes a file, or renames it if it is damaged.
 fn put_away(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
     let is_damaged = report.damaged.iter().any(|damaged| damaged.file == file) || {
-        // One that the database had all of, from a start that died before this.
+        // A file that the database fully had, left by a start that died before this point.
         let pieces = scan::pieces(&std::fs::read(file)?).unwrap_or_default();
         pieces.iter().any(|piece| matches!(piece, Piece::Damage(_)))
     };
@@ -123,7 +126,7 @@ fn put_away(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Logs what was found.
+/// Logs the findings.
 fn tell(report: &JournalReport, accepted: bool) {
     for DamagedFile { file, places, records } in &report.damaged {
         let (offset, bytes) = places.first().copied().unwrap_or_default();
@@ -139,27 +142,27 @@ fn tell(report: &JournalReport, accepted: bool) {
 
 struct Reader<'a> {
     pool: &'a SqlitePool,
-    /// The database was made for this start.
+    /// Whether the database was created by this start.
     is_new: bool,
     known: HashMap<String, MessageEnd>,
     messages: Vec<MessageRow>,
     rows: Vec<Entries>,
-    /// What came of messages that end with these rows.
+    /// Outcomes of messages that end with these rows.
     ends: Vec<MessageRow>,
     bytes: usize,
-    /// A part of the journal is gone.
+    /// Set when a part of the journal is lost.
     is_damaged: bool,
-    /// Messages that were read.
+    /// Number of messages read.
     count: u64,
     report: JournalReport,
 }
 
-/// A message that the journal names.
+/// State of a message that the journal names.
 #[derive(Clone, Copy)]
 struct MessageEnd {
-    /// The last entry that its log has, or will have.
+    /// Last entry that its log has, or will have.
     last: u64,
-    /// Its row is there, or will be.
+    /// Whether its row exists, or will.
     exists: bool,
 }
 
@@ -201,13 +204,14 @@ impl<'a> Reader<'a> {
                 Piece::Torn { offset, bytes, end: would, subject } => {
                     let was_whole = known.filter(|known| known.length > offset as u64);
                     end = match (was_whole, would) {
-                        // The database has what it was.
+                        // The database has the record's data.
                         (Some(_), Some(would)) if self.has(subject.as_ref()).await? => would,
                         (Some(_), _) => offset,
                         (None, _) => usize::MAX,
                     };
                     if was_whole.is_none() {
-                        // A process was killed while it wrote it, or a power cut took the rest: nobody had seen it.
+                        // The process was killed while writing it, or a power cut lost the rest: nobody had
+                        // seen it.
                         tracing::warn!(
                             file = %file.display(), offset, bytes,
                             "the journal ends in a record that was cut off while it was written; it is left out"
@@ -232,7 +236,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A file has less than the database knows of.
+    /// Reports a file that is shorter than the database knows.
     fn short(&mut self, known: &Extent, file: PathBuf, found: Option<u64>) {
         let (excused, known) = (known.is_excused(), known.length);
         tracing::error!(
@@ -245,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the database, with what was read so far, has what a record was of.
+    /// Returns `true` if the database, with the records read so far, has the subject of a record.
     async fn has(&mut self, subject: Option<&Subject>) -> Result<bool, StoreError> {
         Ok(match subject {
             Some(Subject::Probe) => true,
@@ -255,7 +259,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Holds what cannot be read against what the database has.
+    /// Compares an unreadable record with the database.
     async fn damage(&mut self, damage: Damage) -> Result<(), StoreError> {
         self.is_damaged = true;
         match damage.subject {
@@ -276,13 +280,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Entries of a message up to that one were written, whether they are there or not.
+    /// Notes that entries of a message up to `last` were written, whether they exist or not.
     fn note_written(&mut self, message: String, last: u64) {
         let upto = self.report.written.entry(message).or_default();
         *upto = last.max(*upto);
     }
 
-    /// Entries of a message behind the last one that is known are gone, up to that one at least.
+    /// Reports that entries of a message after the last known one are lost, at least up to `last`.
     fn lose(&mut self, message: String, known: MessageEnd, last: u64) {
         self.note_written(message.clone(), last);
         if known.exists {
@@ -307,14 +311,16 @@ impl<'a> Reader<'a> {
     async fn message(&mut self, mut row: MessageRow) -> Result<(), StoreError> {
         self.known(&row.id).await?.exists = true;
         self.count += 1;
-        // Whoever ran it is dead: the journal is in the hands of one server. The database may be another one's.
+        // The server that ran it is dead, since only one holds the journal. The database may be another
+        // server's.
         (row.server, row.epoch) = (None, None);
         self.bytes += row.request.len();
         self.messages.push(row);
         if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
     }
 
-    /// The end of a message. If entries before it are missing, it is none: the message gets another.
+    /// Adds the end of a message. It is ignored if entries before it are missing: the message then gets
+    /// another end.
     async fn ended(&mut self, entries: Entries, row: MessageRow) -> Result<(), StoreError> {
         let last = entries.last;
         if !entries.body.is_empty() {
@@ -334,7 +340,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         if !before.exists {
-            // Its row was on a part that is gone, or it has been deleted.
+            // Its row is lost with a part of the journal, or it was deleted.
             if self.is_new || self.is_damaged {
                 self.report.loss.gone.insert(entries.message);
             } else {
@@ -344,7 +350,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         if entries.first > before.last + 1 {
-            // Some before them are not there: numbers have no gaps.
+            // Entries before them are missing, and numbers have no gaps.
             self.lose(entries.message, before, entries.last);
             return Ok(());
         }
@@ -366,7 +372,7 @@ impl<'a> Reader<'a> {
         if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
     }
 
-    /// The entries after `last` of those that overlap what is there.
+    /// Adds the part of overlapping entries after `last`.
     fn rest(&mut self, entries: Entries, last: u64) {
         let Entries { message, first, last: upto, body } = entries;
         let known = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
@@ -400,12 +406,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Writes the last of it, and settles what is lost.
+    /// Writes the remaining rows and completes the report.
     async fn settle(&mut self) -> Result<(), StoreError> {
         self.write().await?;
         let JournalReport { damaged, loss, .. } = &mut self.report;
         if !loss.short.is_empty() {
-            // What had ended, the database had whole; of what had not, nobody knows.
+            // Ended messages are fully in the database; unfinished ones may have lost entries.
             loss.open = open(self.pool).await?.into_iter().filter(|id| !loss.cut.contains_key(id)).collect();
         }
         if !loss.is_empty() {
@@ -421,7 +427,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Before there were files, the journal was a table, with a record for each row of a log and no checksums.
+    /// Imports the journal of early versions: a table, with a record for each row of a log and no checksums.
     async fn table(&mut self) -> Result<(), StoreError> {
         let bodies: Vec<(Vec<u8>,)> =
             sqlx::query_as("select body from journal order by id").fetch_all(self.pool).await?;
@@ -437,7 +443,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Messages that the database has without an end.
+/// Lists messages in the database without an end.
 async fn open(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
     let query = sqlx::query_as(
         "select id, (select body from entries where message_id = id order by first desc limit 1) \
@@ -454,7 +460,7 @@ async fn open(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
     Ok(rows.into_iter().filter_map(without).collect())
 }
 
-/// Takes the first record of a row of the table off.
+/// Parses the first record of a table row.
 fn of_table(rest: &mut &[u8]) -> Option<Entries> {
     fn some<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let length = u32::from_le_bytes(*rest.split_off(..4)?.first_chunk()?);

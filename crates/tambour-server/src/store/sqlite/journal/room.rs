@@ -1,4 +1,4 @@
-//! Room on the disk, tried by writing.
+//! Check of free disk space by writing to a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,18 +7,18 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{data_folder, fail};
 
-/// Bytes that have to be free for a new message. The end of a file may hold a small record where the disk is full, and the
-/// message would begin whose end cannot be kept.
+/// Bytes that must be free for a new message. On a full disk the end of a file may still fit a small record,
+/// and a message would begin whose end cannot be stored.
 const ROOM: usize = 32 << 10;
 const NAME: &str = "room";
 
-/// A file without a name, which is filled and emptied again.
+/// Unlinked file that is filled and truncated again.
 pub(super) struct Room(Mutex<File>);
 
 impl Room {
     pub(super) fn open(folder: &Path) -> io::Result<Room> {
         let name = folder.join(NAME);
-        // A process that was killed right here leaves it.
+        // Left behind by a process that was killed right here.
         match std::fs::remove_file(&name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -28,7 +28,7 @@ impl Room {
         Ok(Room(Mutex::new(file)))
     }
 
-    /// Whether there is room.
+    /// Checks that there is space.
     ///
     /// # Errors
     /// The disk is full, or cannot be written.
@@ -36,7 +36,7 @@ impl Room {
         static ZEROS: [u8; ROOM] = [0; ROOM];
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let written = fail::fault("log.room").and_then(|()| file.write_all(&ZEROS));
-        // It grows at its end, so that the next check begins here again.
+        // Truncated, so that the next check starts at the beginning of the file.
         let emptied = file.set_len(0);
         written.and(emptied)
     }

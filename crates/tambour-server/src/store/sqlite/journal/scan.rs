@@ -1,43 +1,43 @@
-//! A segment, read past damage: every record that is intact is found, and everything else is told.
+//! Scan of a segment past damage: finds every intact record and reports the rest.
 
 use memchr::memmem;
 
 use super::record::{FIXED, Found, Head, MARK, Subject};
 use super::{HEAD, old};
 
-/// Zeros at the end of a file by which room is known that was given to it and never written.
+/// Zeros at the end of a file that identify allocated but unwritten space.
 const UNWRITTEN: usize = 16;
 
-/// A piece of a segment.
+/// Part of a segment.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// An intact record.
+    /// Intact record.
     Record(Found),
-    /// Bytes that cannot be read.
+    /// Unreadable bytes.
     Damage(Damage),
-    /// The beginning of a record whose writing was cut off at the end of the file. `end` is the place where it would have
-    /// ended, as far as its head says so, and `subject` what it was of.
+    /// Beginning of a record whose writing was interrupted at the end of the file. `end` is the offset at
+    /// which it would have ended, if its header is intact, and `subject` its subject.
     Torn { offset: usize, bytes: usize, end: Option<usize>, subject: Option<Subject> },
 }
 
-/// A place that cannot be read.
+/// Unreadable range of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
     pub(super) offset: usize,
     pub(super) bytes: usize,
-    /// Records that were there, at least.
+    /// Least number of records that it contained.
     pub(super) records: u32,
-    /// The subject of the record, if its head is intact.
+    /// Subject of the record, if its header is intact.
     pub(super) subject: Option<Subject>,
 }
 
-/// Pieces of a segment, or why it is none.
+/// Splits a segment into its parts.
 pub(super) fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, UnknownVersion> {
     if HEAD.starts_with(bytes) || old::HEAD.starts_with(bytes) {
-        // The process died while it began the file.
+        // The process died while creating the file.
         return Ok(Vec::new());
     }
-    // Marks and sums say more than a name that may be damaged itself.
+    // Marks and checksums are more reliable than a header that may be damaged itself.
     let name = bytes.len().min(HEAD.len());
     let is_new = Scan::new(bytes, name).head_from(name).is_some();
     let is_old = !is_new && old::Scan::new(bytes).any(|piece| matches!(piece, Piece::Record(_)));
@@ -59,15 +59,15 @@ pub(super) fn pieces(bytes: &[u8]) -> Result<Vec<Piece>, UnknownVersion> {
     Ok(vec![damage(bytes.len(), 1)])
 }
 
-/// The file is a journal, of a version that this program does not read.
+/// Error: the file is a journal of an unsupported version.
 #[derive(Debug)]
 pub(super) struct UnknownVersion;
 
-/// Goes along the records of a segment.
+/// Iterator over the records of a segment.
 pub(super) struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Number of the record that comes next.
+    /// Number of the next record.
     next: u32,
 }
 
@@ -76,19 +76,20 @@ impl<'a> Scan<'a> {
         Scan { bytes, at, next: 1 }
     }
 
-    /// A scan that begins at a record of that number.
+    /// Creates a scan that begins at a record with that number.
     #[cfg(test)]
     pub(super) fn within(bytes: &'a [u8], at: usize, next: u32) -> Scan<'a> {
         Scan { bytes, at, next }
     }
 
-    /// The first intact head at `from` or behind it. Everything between two calls is looked at once, so a scan is linear.
+    /// Finds the first intact header at or after `from`. Ranges between two calls are searched once, so a
+    /// scan is linear.
     fn head_from(&self, from: usize) -> Option<(usize, Head<'a>)> {
         let rest = self.bytes.get(from..)?;
         memmem::find_iter(rest, &MARK).find_map(|at| Some((from + at, Head::read(&rest[at..])?)))
     }
 
-    /// Passes over what cannot be read, up to the next intact head.
+    /// Skips unreadable bytes up to the next intact header.
     fn damage(&mut self, head: Option<Head<'a>>, next: Option<(usize, Head<'a>)>, end: usize) -> Piece {
         let offset = self.at;
         let number = head.map_or(self.next, |head| head.number);
@@ -96,7 +97,7 @@ impl<'a> Scan<'a> {
             Some((at, next)) => (at, next.number.saturating_sub(self.next).max(1)),
             None => (end, number.saturating_sub(self.next).saturating_add(1)),
         };
-        // With more than this one gone, its subject is not all that is.
+        // If more records are lost, its subject is not the only one.
         let subject = head.filter(|_| records == 1).and_then(|head| head.subject());
         self.at = end;
         self.next = self.next.saturating_add(records);
@@ -119,7 +120,7 @@ impl Iterator for Scan<'_> {
             return Some(self.damage(None, next, length));
         };
         if head.number > self.next {
-            // Records are missing, and nothing stands in their place.
+            // Records are missing without a gap in the file.
             let (offset, records) = (self.at, head.number - self.next);
             self.next = head.number;
             return Some(Piece::Damage(Damage { offset, bytes: 0, records, subject: None }));
@@ -139,14 +140,14 @@ impl Iterator for Scan<'_> {
     }
 }
 
-/// Whether the rest of a file can be the beginning of a head, or was never written.
+/// Returns `true` if the rest of a file can be the beginning of a header, or was never written.
 fn is_begun(rest: &[u8]) -> bool {
     let mark = &MARK[..rest.len().min(MARK.len())];
     let whole = rest.get(FIXED - 1).map_or(FIXED, |id| FIXED + usize::from(*id));
     (rest.starts_with(mark) && rest.len() < whole) || is_unwritten(rest) || rest.iter().all(|byte| *byte == 0)
 }
 
-/// Whether bytes end in room that was never written: neither heads nor bodies end so.
+/// Returns `true` if bytes end in unwritten space: neither headers nor bodies end so.
 fn is_unwritten(bytes: &[u8]) -> bool {
     bytes.last_chunk::<UNWRITTEN>().is_some_and(|end| end.iter().all(|byte| *byte == 0))
 }

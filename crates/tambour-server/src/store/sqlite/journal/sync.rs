@@ -1,4 +1,4 @@
-//! With `durable`: nothing is shown before the disk has it. One thread syncs for all who wait.
+//! Syncing with `durable`: nothing becomes visible before it is on disk. One thread syncs for all waiters.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use super::Segment;
 use crate::fail;
 use crate::store::sqlite::tail::{Position, Tail};
 
-/// Hands what was written to the thread that syncs.
+/// Handle of the thread that syncs.
 pub(in crate::store::sqlite) struct Syncer {
     shared: Arc<Shared>,
 }
@@ -23,14 +23,14 @@ struct Shared {
     more: Condvar,
 }
 
-/// What waits for the disk.
+/// Work that waits for the disk.
 #[derive(Default)]
 struct Queue {
     segments: Vec<Arc<Segment>>,
     tails: Vec<(Arc<Tail>, Position)>,
     waiting: Vec<oneshot::Sender<()>>,
     closed: bool,
-    /// The thread has ended: nothing is brought to the disk any more.
+    /// Set when the thread has ended: nothing is synced any more.
     over: bool,
 }
 
@@ -39,12 +39,12 @@ impl Syncer {
         let shared = Arc::new(Shared::default());
         let of_thread = shared.clone();
         std::thread::Builder::new().name("journal".into()).spawn(move || {
-            // Nobody would be told of anything any more, and all would wait.
+            // Otherwise all waiters would hang.
             if catch_unwind(AssertUnwindSafe(|| of_thread.run(&dead))).is_err() {
                 tracing::error!("the thread that brings the journal to the disk has died");
                 dead.cancel();
             }
-            // Who waits, or is about to, is told so.
+            // Dropping the queue notifies waiters; later ones see `over`.
             let mut queue = of_thread.queue.lock().unwrap_or_else(PoisonError::into_inner);
             *queue = Queue { over: true, ..Queue::default() };
             drop(queue);
@@ -53,12 +53,12 @@ impl Syncer {
         Ok(Syncer { shared })
     }
 
-    /// Entries of a message were written to `segment`.
+    /// Queues entries of a message, written to `segment`.
     pub(in crate::store::sqlite) fn entries(&self, segment: &Arc<Segment>, tail: &Arc<Tail>, upto: Position) {
         self.shared.add(segment, |queue| queue.tails.push((tail.clone(), upto)));
     }
 
-    /// Something was written to `segment` that is waited for.
+    /// Queues a waiter for data written to `segment`.
     pub(in crate::store::sqlite) fn wait(&self, segment: &Arc<Segment>) -> oneshot::Receiver<()> {
         let (done, waiting) = oneshot::channel();
         self.shared.add(segment, |queue| queue.waiting.push(done));
@@ -100,7 +100,7 @@ impl Shared {
             queue.closed = closed;
             drop(queue);
             fail::point("sync.before");
-            // After a sync that failed nobody knows what is on the disk.
+            // After a failed sync the contents of the disk are unknown.
             let synced = segments.iter().try_for_each(|segment| {
                 let length = segment.length();
                 segment.file.sync_data()?;

@@ -1,4 +1,4 @@
-//! Journals that are damaged at every byte and cut off at every length.
+//! Journals damaged at every byte and truncated at every length.
 
 use super::record::{Ending, Found, MARK, Record, Subject};
 use super::scan::{Damage, Piece, Scan, pieces};
@@ -7,7 +7,7 @@ use crate::store::{Batch, MessageRow};
 
 const MESSAGES: usize = 200;
 
-/// A record of the journal below: where it is, and what it has.
+/// Range and subject of a record in the test journal.
 struct Written {
     start: usize,
     end: usize,
@@ -33,7 +33,7 @@ fn entries(n: usize, first: u64, ends: bool) -> Batch {
     batch
 }
 
-/// A segment of messages that have each a row and two records of entries, and a probe at its end.
+/// Builds a segment of messages, each with a row and two records of entries, and a probe at its end.
 fn journal() -> (Vec<u8>, Vec<Written>) {
     let (mut bytes, mut written) = (HEAD.to_vec(), Vec::new());
     let mut add = |record: Record<'_>, subject| {
@@ -68,7 +68,7 @@ fn subject(found: &Found) -> Subject {
     }
 }
 
-/// Intact records, and damage.
+/// Separates intact records from damage.
 fn sorted(pieces: impl IntoIterator<Item = Piece>) -> (Vec<Subject>, Vec<Damage>, usize) {
     let (mut records, mut damage, mut torn) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
@@ -96,15 +96,15 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
         for (n, record) in written.iter().enumerate() {
             for at in record.start..record.end {
                 bytes[at] ^= flip;
-                // A scan is a walk whose only memory is place and number: from the next record that it finds where it was
-                // written, it reads what an intact journal has.
+                // A scan has no memory besides offset and number: from the next record that it finds in
+                // place, it reads the rest like an intact journal.
                 let upto = written.get(n + 2).map_or(bytes.len(), |record| record.end);
                 let scan = Scan::within(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
                 let (records, damage, torn) = sorted(scan);
                 let behind = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
                 assert!(records.iter().eq(behind), "{at}: {records:?}");
                 if torn == 1 {
-                    // Of the last record alone it cannot be told whether its writing was cut off.
+                    // For the last record alone, damage cannot be distinguished from an interrupted write.
                     assert!(n + 1 == written.len() && damage.is_empty(), "{at}");
                 } else {
                     let [place] = damage.as_slice() else { panic!("{at}: {damage:?}") };
@@ -117,7 +117,7 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
             }
         }
     }
-    // The whole of it: in the name of the file, and here and there.
+    // The whole journal, damaged in the header and at intervals.
     for at in (0..HEAD.len()).chain((HEAD.len()..bytes.len()).step_by(1999)) {
         bytes[at] ^= 0x10;
         let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
@@ -143,13 +143,13 @@ fn a_damaged_body_says_whose_it_was() {
 #[test]
 fn records_that_are_cut_out_or_overwritten_are_counted() {
     let (bytes, written) = journal();
-    // Nothing stands in the place of three of them.
+    // Three records are removed without a trace.
     let (from, to) = (written[10].start, written[12].end);
     let cut_out = [&bytes[..from], &bytes[to..]].concat();
     let (records, damage, _) = sorted(pieces(&cut_out).unwrap());
     assert_eq!(records.len() + 3, written.len());
     assert_eq!(damage, [Damage { offset: from, bytes: 0, records: 3, subject: None }]);
-    // Zeros from the middle of one to the middle of another.
+    // Zeros from the middle of one record to the middle of another.
     let mut zeros = bytes;
     let (from, to) = (written[10].start + 50, written[12].start + 20);
     zeros[from..to].fill(0);
@@ -177,7 +177,7 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
         let inside = written.iter().any(|record| record.start < cut && cut < record.end);
         assert_eq!(torn, usize::from(inside), "{cut}");
     }
-    // Room that was given to the file and never written.
+    // Allocated space that was never written.
     let unwritten = [&bytes[..written[9].start + 60], &[0; 4096]].concat();
     let (records, damage, torn) = sorted(pieces(&unwritten).unwrap());
     assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
@@ -189,7 +189,8 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
 #[test]
 fn nobodys_words_are_taken_for_a_record() {
     let (bytes, written) = journal();
-    // A record within the text of another one: as JSON has it, and byte by byte as only a damaged store would.
+    // A record within the text of another one: as JSON encodes it, and byte for byte as only a damaged store
+    // would hold it.
     let forged = &bytes[written[0].start..written[0].end];
     assert!(MARK.iter().all(|byte| *byte >= 0xf5), "no byte of UTF-8");
     let said = String::from_utf8_lossy(forged).into_owned();
@@ -208,7 +209,7 @@ fn nobodys_words_are_taken_for_a_record() {
     }
 }
 
-/// A record as the first version wrote it.
+/// Encodes a record of version 1.
 fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     let payload = [&[kind], payload].concat();
     out.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
@@ -216,7 +217,7 @@ fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&payload);
 }
 
-/// A segment of the first version.
+/// Builds a segment of version 1.
 fn old_journal() -> (Vec<u8>, Vec<Written>) {
     let (mut bytes, mut written) = (old::HEAD.to_vec(), Vec::new());
     let mut add = |kind, payload: &[u8], subject| {
@@ -273,7 +274,7 @@ fn journals_of_the_first_version_are_read_past_damage_too() {
 fn a_journal_of_a_later_version_is_not_touched() {
     let later = [&HEAD[..8], &[9, 0, 0, 0], b"something else"].concat();
     assert!(pieces(&later).is_err());
-    // What is no journal at all is damage.
+    // A file that is no journal at all counts as damage.
     let (records, damage, _) = sorted(pieces(b"no journal at all").unwrap());
     assert_eq!((records.len(), damage.len()), (0, 1));
 }
@@ -286,7 +287,7 @@ fn garbage_ends_in_time_and_gives_nothing() {
         state.to_le_bytes()[3]
     };
     let mut bytes = HEAD.to_vec();
-    // Marks without records, as close as they can be, then noise.
+    // Marks without records, as dense as possible, then noise.
     (0..10_000).for_each(|_| bytes.extend_from_slice(&MARK));
     bytes.extend(std::iter::repeat_with(&mut next).take(100_000));
     let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
