@@ -46,9 +46,9 @@ pub struct Element {
     pub within: Vec<Name>,
     /// Content it holds.
     pub body: Body,
-    /// Whether it must occur (in each parent).
+    /// True if it must occur (in each parent).
     pub mandatory: bool,
-    /// Whether it may occur more than once (in each parent).
+    /// True if it may occur more than once (in each parent).
     pub repeated: bool,
     /// Elements of the same parent that must come before it when they occur.
     pub after: Vec<Name>,
@@ -298,7 +298,7 @@ impl Expected {
         serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
     }
 
-    /// Whether `name` must follow `first`, directly or through others.
+    /// Returns whether `name` must follow `first`, directly or through others.
     #[must_use]
     pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
@@ -383,7 +383,7 @@ fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
     found.map_or(name, |element| &element.name)
 }
 
-/// Whether two names mean the same element of a structure: `think` and `thought` do.
+/// Returns whether two names mean the same element of a structure: `think` and `thought` do.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let thought = |name: &str| matches!(name, "think" | "thought");
     one == other || thought(one) && thought(other)
