@@ -22,19 +22,19 @@ pub use setting::{Set, Setting};
 pub struct Options {
     /// Profile under which findings are judged.
     pub profile: Profile,
-    /// Stops reporting after the first finding.
+    /// True to stop reporting after the first finding.
     pub first_only: bool,
     /// Handling of a query with sensitive data.
     pub sensitive: Sensitive,
     /// Part of an attempt that is held back so that the model can still be re-asked.
     pub hold: Hold,
-    /// Accepts a stream without thinking.
+    /// True if a stream without thinking passes the checker.
     pub allow_missing_thinking: bool,
     /// Tools that a reply may call; `None`: those its dialect brings.
     pub tools: Option<Tools>,
     /// Name of the caller of tools; a tool may be limited to callers (P-033).
     pub caller: Option<String>,
-    /// Whether the application runs the calls and continues with their results.
+    /// True if the application runs the calls and continues with their results.
     pub tool_loop: bool,
     /// State that operations of the reply are applied to; without one they are only reported as events.
     pub state: Option<Attached>,
@@ -42,7 +42,7 @@ pub struct Options {
     pub round: Option<Round>,
     /// Replies that the instructions showed as examples.
     pub examples: Vec<String>,
-    /// Whether the instructions were the built-in ones, so that their examples count too.
+    /// True if the instructions were the built-in ones, so that their examples count too.
     pub own_examples: bool,
     /// Fallback texts.
     pub texts: Texts,

@@ -58,7 +58,7 @@ impl End {
         End::Finished(FinishReason::Stop)
     }
 
-    /// Whether the reply may be incomplete.
+    /// Returns whether the reply may be incomplete.
     #[must_use]
     pub fn cut(&self) -> bool {
         !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
@@ -181,8 +181,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends the reply; further calls do nothing. In a tool loop ([`Options::tool_loop`]) a reply with calls
-    /// leaves the stream open: run [`Pipeline::calls`], then read on with [`Pipeline::next_reply`].
+    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with
+    /// calls leaves the stream open: run [`Pipeline::calls`], then read on with [`Pipeline::next_reply`].
     pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.ended, true) {
             return;

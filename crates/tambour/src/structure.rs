@@ -46,9 +46,9 @@ pub struct Element {
     pub within: Vec<Name>,
     /// Content it holds.
     pub body: Body,
-    /// True if the element must occur (in each parent).
+    /// True if it must occur (in each parent).
     pub mandatory: bool,
-    /// True if the element may occur more than once (in each parent).
+    /// True if it may occur more than once (in each parent).
     pub repeated: bool,
     /// Elements of the same parent that must precede it if they occur.
     pub after: Vec<Name>,
@@ -298,7 +298,7 @@ impl Expected {
         serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
     }
 
-    /// Whether `name` must follow `first`, directly or through others.
+    /// Returns whether `name` must follow `first`, directly or through others.
     #[must_use]
     pub fn follows(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);

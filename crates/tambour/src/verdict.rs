@@ -75,9 +75,9 @@ impl Contract {
         }
     }
 
-    /// Whether a fenced block of a Markdown document is an example for this contract: its language names this
-    /// dialect only, or its language is missing or shared by several dialects and its text is detected as
-    /// this one (P-037).
+    /// Returns whether a fenced block of a Markdown document is an example for this contract: its language
+    /// names this dialect only, or its language is missing or shared by several dialects and its text is
+    /// detected as this one (P-037).
     #[must_use]
     pub fn shown_by(self, example: &Example<'_>) -> bool {
         let entry = match self {
@@ -151,7 +151,7 @@ impl Contract {
 }
 
 impl Verdict {
-    /// Whether no finding is an error.
+    /// Returns whether no finding is an error.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.first_error().is_none()

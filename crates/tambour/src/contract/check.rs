@@ -34,10 +34,11 @@ pub struct CheckOptions {
     pub options: Options,
     /// Form of a transcript; detected if `None`.
     pub form: Option<Form>,
-    /// Whether each event must carry `message_id` and `request_id` (J-030). `None`: only in SSE transcripts.
+    /// Requirement that each event carries `message_id` and `request_id` (J-030). `None`: only in SSE
+    /// transcripts.
     pub envelope: Option<bool>,
-    /// Whether the stream must end with `completed` or `error` (J-035). `None`: only in SSE transcripts. In
-    /// any case there may be only one such event, and it must be the last.
+    /// Requirement that the stream ends with `completed` or `error` (J-035). `None`: only in SSE transcripts.
+    /// In any case there may be only one such event, and it must be the last.
     pub terminal: Option<bool>,
     /// Sensitive data that queries must not contain (T-048).
     pub privacy: Privacy,
@@ -201,7 +202,7 @@ const LEGACY: &str = "content_delta";
 #[derive(Debug)]
 pub(super) struct Core {
     options: CheckOptions,
-    /// Whether this is a transcript of bytes sent over the network.
+    /// True if this is a transcript of bytes sent over the network.
     pub(super) wire: bool,
     /// Number of events read from a list.
     listed: usize,
@@ -213,7 +214,7 @@ pub(super) struct Core {
     without_id: Option<Extent>,
     findings: Vec<Finding>,
     unlisted: usize,
-    /// Whether an error was found.
+    /// True if an error was found.
     failed: bool,
 }
 

@@ -171,7 +171,8 @@ fn tag(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether `text`, the inside of a tag, is a name with or without attributes, unlike in `<https://a.b>`.
+/// Returns whether `text`, the inside of a tag, is a name with or without attributes, unlike in
+/// `<https://a.b>`.
 fn attributes(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     let rest = text.trim_start_matches(name);

@@ -39,9 +39,9 @@ pub(super) enum Id {
 #[derive(Debug, Default)]
 pub(super) struct Order {
     allow_missing_thinking: bool,
-    /// Whether any contract event was seen.
+    /// True if any contract event was seen.
     any: bool,
-    /// Whether any contract event other than `serp_summary` was seen.
+    /// True if any contract event other than `serp_summary` was seen.
     body: bool,
     summary: bool,
     thinking_start: bool,

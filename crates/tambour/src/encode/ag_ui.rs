@@ -27,7 +27,7 @@ pub struct Run {
 pub struct AgUi {
     about: About,
     run: Run,
-    /// Whether the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
+    /// True if the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
     /// events.
     thinking: bool,
     /// First phase, held back until it has text: an empty single phase is not sent.

@@ -12,15 +12,15 @@ use crate::event::{Completed, Failure, ToolCall};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether a last chunk with token counts follows.
+    /// True if a last chunk with token counts follows.
     pub usage: bool,
     /// Field for reasoning: `reasoning_content` or `reasoning`; `None` sends none.
     pub reasoning: Option<&'static str>,
-    /// Whether the reasoning includes titles of phases.
+    /// True if the reasoning includes titles of phases.
     pub titles: bool,
-    /// Whether the client runs the calls.
+    /// True if the client runs the calls.
     pub calls: bool,
-    /// Whether other events are sent in a field `tambour`.
+    /// True if other events are sent in a field `tambour`.
     pub extensions: bool,
 }
 

@@ -46,15 +46,15 @@ pub trait Encoder: Send {
     /// Writes a keep-alive while no entries come.
     fn heartbeat(&mut self, now: &str, out: &mut Vec<u8>);
 
-    /// Whether the stream is over for the client.
+    /// Returns whether the stream is over for the client.
     fn is_over(&self) -> bool;
 
-    /// Whether it needs all entries from the first one on, even for a client that has seen some.
+    /// Returns whether it needs all entries from the first one on, even for a client that has seen some.
     fn folds(&self) -> bool {
         true
     }
 
-    /// Whether it needs the whole raw reply with this entry.
+    /// Returns whether it needs the whole raw reply with this entry.
     fn wants_reply(&self, _: EntryKind<'_>) -> bool {
         false
     }

@@ -16,14 +16,14 @@ pub struct About {
     pub created: i64,
     /// Model name given by the client.
     pub model: String,
-    /// Whether the answer is sent as a whole, and not at all if the message fails, because half a JSON value
-    /// is useless and no other text may replace it.
+    /// True if the answer is sent as a whole, and not at all if the message fails: half a JSON value is
+    /// useless, and no other text may replace it.
     pub whole: bool,
     /// Id of the response it continues, as given by the client.
     pub previous: Option<String>,
-    /// Whether it runs in the background.
+    /// True if it runs in the background.
     pub background: bool,
-    /// Whether it is deleted after it has been read.
+    /// True if it is deleted after it has been read.
     pub unstored: bool,
 }
 

@@ -101,7 +101,7 @@ pub struct Whole {
     pub answer: String,
     /// Calls in order.
     pub calls: Vec<ToolCall>,
-    /// Whether the answer, if any, follows the calls.
+    /// True if the answer, if any, follows the calls.
     pub calls_first: bool,
     /// Results of calls that ran.
     pub results: Vec<ToolResult>,

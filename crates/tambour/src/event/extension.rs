@@ -154,9 +154,9 @@ pub struct Skill(pub Request);
 pub struct PlanOutcome {
     /// Validated object of four fields, with unknown fields preserved (P-029), or the fallback (P-017).
     pub plan: Value,
-    /// Whether its calls may run.
+    /// True if its calls may run.
     pub executable: bool,
-    /// Whether it is the fallback plan.
+    /// True if it is the fallback plan.
     pub is_fallback: bool,
 }
 
@@ -185,7 +185,7 @@ pub struct ToolStart {
 pub struct ToolResult {
     /// Id of the call.
     pub call_id: String,
-    /// Whether the tool succeeded.
+    /// True if the tool succeeded.
     pub ok: bool,
     /// Result, if `ok`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -239,7 +239,7 @@ pub struct StateOperation {
 pub struct StateResult {
     /// Index of the operation in its block.
     pub index: usize,
-    /// Whether it was carried out.
+    /// True if it was carried out.
     pub ok: bool,
     /// Value before the operation.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
@@ -368,7 +368,7 @@ pub struct OwnElement {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ExitDecision {
-    /// Whether the action ends.
+    /// True if the action ends.
     pub should_exit: bool,
     /// Reason, as text for people.
     pub reason: String,

@@ -102,7 +102,7 @@ pub struct Failure {
     pub code: Cow<'static, str>,
     /// Description of the failure.
     pub message: String,
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     pub retryable: bool,
     /// Refusal by the upstream, if the request itself was at fault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -179,7 +179,7 @@ pub struct Metadata {
     ///
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unused_reason: Option<Cow<'static, str>>,
-    /// Whether the reply was truncated by a limit, a filter, a failure or an end without a reason (X-014,
+    /// True if the reply was truncated by a limit, a filter, a failure or an end without a reason (X-014,
     ///
     pub truncated: bool,
     /// Notices of the reply.

@@ -1,6 +1,6 @@
 //! The named colours of CSS.
 
-/// Whether a word in lower case is a colour name.
+/// Returns whether a word in lower case is a colour name.
 pub(super) fn is_name(word: &str) -> bool {
     NAMES.binary_search(&word).is_ok()
 }

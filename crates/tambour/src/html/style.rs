@@ -60,7 +60,7 @@ fn is_font_style(value: &str) -> bool {
     }
 }
 
-/// Whether a value consists of lines, a style and a colour, in any order.
+/// Returns whether a value consists of lines, a style and a colour, in any order.
 fn is_decoration(value: &str) -> bool {
     let mut seen: Vec<&str> = Vec::new();
     for word in words(value) {
@@ -89,7 +89,7 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
     parts.filter(|word| !word.is_empty())
 }
 
-/// Whether a word in lower case is a colour.
+/// Returns whether a word in lower case is a colour.
 fn is_colour(value: &str) -> bool {
     if let Some(digits) = value.strip_prefix('#') {
         return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

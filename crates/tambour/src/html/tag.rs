@@ -82,7 +82,7 @@ impl State {
     }
 }
 
-/// Whether a byte may occur in an e-mail address before its `@`, the backtick excluded.
+/// Returns whether a byte may occur in an e-mail address before its `@`, the backtick excluded.
 fn is_address(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_{|}~-".contains(&byte)
 }
@@ -93,7 +93,7 @@ pub(super) struct Tag<'a> {
     /// Name in lower case; of a declaration its first character.
     pub(super) name: String,
     pub(super) closing: bool,
-    /// Whether a slash precedes its end.
+    /// True if a slash precedes its end.
     pub(super) empty: bool,
     /// Names in lower case, and values.
     pub(super) attributes: Vec<(String, &'a str)>,
@@ -142,7 +142,7 @@ fn set<'a>(attributes: &mut [(&'a str, &'a str)], value: &'a str) {
     }
 }
 
-/// Whether an unfinished tag ends within an unquoted value.
+/// Returns whether an unfinished tag ends within an unquoted value.
 fn unquoted_end(inside: &str) -> bool {
     let end = inside.bytes().skip(1).try_fold(State::Lt, |state, byte| match state.step(byte) {
         Step::Go(next) => Some(next),

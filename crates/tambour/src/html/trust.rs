@@ -19,12 +19,12 @@ pub(super) struct Trust {
     /// contains a URL.
     address: u8,
     in_address: bool,
-    /// Whether backticks may be open, and whether a `|` came since the first of them.
+    /// Flags: backticks may be open; a `|` came since the first of them.
     ticked: bool,
     pipe: bool,
-    /// Whether this paragraph has a `$`: text up to the next one may be a formula.
+    /// True if this paragraph has a `$`: text up to the next one may be a formula.
     dollar: bool,
-    /// Whether the line before left backticks open, and whether this one began inside a fence.
+    /// Flags: the line before left backticks open; this one began inside a fence.
     unsettled: bool,
     in_fence: bool,
     /// Backticks up to the next blank line may belong to other syntax.
@@ -62,17 +62,17 @@ enum Link {
 }
 
 impl Trust {
-    /// Whether a fence can be trusted.
+    /// Returns whether a fence can be trusted.
     pub(super) fn fences(&self) -> bool {
         !self.block && !self.lost
     }
 
-    /// Whether backticks may begin code.
+    /// Returns whether backticks may begin code.
     pub(super) fn spans(&self) -> bool {
         self.fences() && !self.doubt
     }
 
-    /// Whether backticks that have just closed were code.
+    /// Returns whether backticks that have just closed were code.
     pub(super) fn closed(&self) -> bool {
         self.spans() && !self.pipe
     }

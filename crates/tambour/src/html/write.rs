@@ -265,7 +265,7 @@ impl Sanitizer {
     }
 }
 
-/// Whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
+/// Returns whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
 fn is_address(raw: &str) -> bool {
     let inside = &raw[1..raw.len() - 1];
     let scheme = inside.split_once(':').is_some_and(|(scheme, _)| {
@@ -276,7 +276,7 @@ fn is_address(raw: &str) -> bool {
     (scheme || mail) && !inside.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
 }
 
-/// Whether a tag has a valid name and valid attributes: `name`, `name=value`.
+/// Returns whether a tag has a valid name and valid attributes: `name`, `name=value`.
 fn is_written(raw: &str) -> bool {
     let inside = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
     let mut rest = inside.strip_suffix('>').unwrap_or(inside);

@@ -140,7 +140,7 @@ const YES: &[char] = &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '
 /// Punctuation that continues such a sentence.
 const SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
 
-/// Whether text right behind a tag continues a sentence about it; `None` until more text decides.
+/// Returns whether text right behind a tag continues a sentence about it; `None` until more text decides.
 #[must_use]
 pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     let text = behind.trim_start_matches([' ', '\t']);
@@ -177,7 +177,8 @@ pub fn speaks(behind: &str, end: bool) -> Option<bool> {
     Some(WORDS.contains(&word) || verb)
 }
 
-/// Whether a text begins with words that refer back to the tag before it; `None` until more text decides.
+/// Returns whether a text begins with words that refer back to the tag before it; `None` until more text
+/// decides.
 #[must_use]
 pub fn points(text: &str, end: bool) -> Option<bool> {
     if POINTERS.iter().any(|words| text.starts_with(words)) {
@@ -190,15 +191,15 @@ pub fn points(text: &str, end: bool) -> Option<bool> {
 const POINTERS: &[&str] =
     &["That tag ", "This tag ", "The tag above ", "这个标签", "该标签", "上面的标签", "以上标签"];
 
-/// Whether text right behind a tag begins with a lower-case letter on the same line, so that it starts no
-/// sentence.
+/// Returns whether text right behind a tag begins with a lower-case letter on the same line, so that it
+/// starts no sentence.
 #[must_use]
 pub fn goes_on(behind: &str) -> bool {
     let text = behind.trim_start_matches([' ', '\t']);
     text.len() < behind.len() && text.starts_with(char::is_lowercase)
 }
 
-/// Whether a sentence continues or ends behind a tag that is a word of it.
+/// Returns whether a sentence continues or ends behind a tag that is a word of it.
 #[must_use]
 pub fn within(behind: &str) -> bool {
     let text = behind.trim_start_matches([' ', '\t']);
@@ -208,8 +209,8 @@ pub fn within(behind: &str) -> bool {
 /// Punctuation that continues or ends such a sentence behind a closing tag.
 const ENDS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
 
-/// Whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag; `None`
-/// until more text decides.
+/// Returns whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag;
+/// `None` until more text decides.
 #[must_use]
 pub fn ends(inside: &str, behind: &str, end: bool) -> Option<bool> {
     let text = behind.trim_start_matches([' ', '\t']);

@@ -37,7 +37,7 @@ impl Comment {
         self.stand = Stand::Begun;
     }
 
-    /// Whether a comment is open.
+    /// Returns whether a comment is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.stand != Stand::Closed

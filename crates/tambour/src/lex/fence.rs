@@ -29,28 +29,28 @@ impl Fence {
         Some((Fence::new(mark, len)?, &line[len..]))
     }
 
-    /// Whether `run` closes this fence.
+    /// Returns whether `run` closes this fence.
     #[must_use]
     #[inline]
     pub fn is_closed_by(self, run: Fence) -> bool {
         run.mark == self.mark && run.len >= self.len
     }
 
-    /// Whether a line, ignoring blanks around it, closes this fence.
+    /// Returns whether a line, ignoring blanks around it, closes this fence.
     #[must_use]
     pub fn is_closed_by_line(self, line: &str) -> bool {
         Fence::of(line.trim()).is_some_and(|(run, rest)| rest.is_empty() && self.is_closed_by(run))
     }
 }
 
-/// Whether fences can be made of this byte.
+/// Returns whether fences can be made of this byte.
 #[must_use]
 #[inline]
 pub fn is_mark(byte: u8) -> bool {
     matches!(byte, b'`' | b'~')
 }
 
-/// Whether a fence language is JSON or a variant of it, such as `jsonl` and `JSON5`.
+/// Returns whether a fence language is JSON or a variant of it, such as `jsonl` and `JSON5`.
 #[must_use]
 pub fn is_json(language: &str) -> bool {
     language.len() < 8 && language.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"))

@@ -26,7 +26,7 @@ pub(crate) enum Quote {
 }
 
 impl Quote {
-    /// Whether `mark` can end a string that `self` opened.
+    /// Returns whether `mark` can end a string that `self` opened.
     pub(crate) fn ends_with(self, mark: Quote) -> bool {
         match self {
             Quote::Triple => mark == Quote::Double,
@@ -130,13 +130,13 @@ pub(crate) fn odd_space(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether JSON allows `byte` between tokens.
+/// Returns whether JSON allows `byte` between tokens.
 #[inline]
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Whether `byte` can be part of a word without quotes: a number, a literal, an identifier.
+/// Returns whether `byte` can be part of a word without quotes: a number, a literal, an identifier.
 #[inline]
 pub(crate) fn is_word(byte: u8) -> bool {
     WORD.0[byte as usize]

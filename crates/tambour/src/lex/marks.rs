@@ -144,7 +144,7 @@ pub const HARMONY: Mark = Mark { way: Harmony, kind: Begin };
 pub const TEMPLATE: (Mark, Mark) = (Mark { way: Template, kind: Header }, Mark { way: Template, kind: Stop });
 
 impl Mark {
-    /// Whether both marks belong to the same family.
+    /// Returns whether both marks belong to the same family.
     #[must_use]
     pub fn same(self, other: Mark) -> bool {
         self.way == other.way
@@ -162,13 +162,13 @@ impl Mark {
         Mark { kind: Close, ..self }
     }
 
-    /// Whether it is a `thinking` tag, which also begins the structure of ThinkingML.
+    /// Returns whether it is a `thinking` tag, which also begins the structure of ThinkingML.
     #[must_use]
     pub fn is_thinking(self) -> bool {
         self.way == Thinking
     }
 
-    /// Whether it neither begins nor ends reasoning.
+    /// Returns whether it neither begins nor ends reasoning.
     #[must_use]
     pub fn is_control(self) -> bool {
         matches!(self.kind, Header | Stop)
@@ -183,7 +183,7 @@ pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
     Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
 }
 
-/// Whether an unfinished token at the end of a reply is the beginning of a closing mark.
+/// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark.
 #[must_use]
 pub fn is_half_close(carry: &str) -> bool {
     // Text that only might be attributes must not be lost.
@@ -192,7 +192,7 @@ pub fn is_half_close(carry: &str) -> bool {
         && at(carry.as_bytes()) == Seen::Part
 }
 
-/// Whether a possibly unfinished mark has attributes.
+/// Returns whether a possibly unfinished mark has attributes.
 #[must_use]
 pub fn has_attributes(mark: &str) -> bool {
     let inside = mark.strip_prefix('<').unwrap_or_default();
@@ -365,7 +365,7 @@ fn tag(text: &[u8]) -> Seen {
     if text.len() < LONGEST { Seen::Part } else { Seen::No }
 }
 
-/// Whether `byte` can be part of a tag name.
+/// Returns whether `byte` can be part of a tag name.
 #[inline]
 pub(super) fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':')

@@ -45,7 +45,7 @@ impl Prose {
         line
     }
 
-    /// Whether a code span may be open, begun on this line or an earlier one of the paragraph.
+    /// Returns whether a code span may be open, begun on this line or an earlier one of the paragraph.
     pub fn in_span(&mut self) -> bool {
         self.read();
         self.spans.end_run();
@@ -81,7 +81,7 @@ impl Prose {
         }
     }
 
-    /// Whether a watched place is in a code span that has closed, or was marked as text
+    /// Returns whether a watched place is in a code span that has closed, or was marked as text
     /// ([`Prose::set_text`]).
     pub fn is_text(&mut self, place: usize) -> bool {
         self.read();
@@ -93,10 +93,10 @@ impl Prose {
 /// State of a line up to a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
-    /// Whether the line has content behind list and quotation markers.
+    /// True if the line has content behind list and quotation markers.
     filled: bool,
     quoted: bool,
-    /// Whether its last sentence has ended.
+    /// True if its last sentence has ended.
     ended: bool,
 }
 
@@ -128,20 +128,20 @@ impl Line {
         }
     }
 
-    /// Whether the line belongs to a quotation.
+    /// Returns whether the line belongs to a quotation.
     #[must_use]
     pub fn is_quoted(self) -> bool {
         self.quoted
     }
 
-    /// Whether an unfinished sentence is on the line.
+    /// Returns whether an unfinished sentence is on the line.
     #[must_use]
     pub fn in_sentence(self) -> bool {
         self.filled && !self.ended
     }
 
-    /// Whether the sentence continues in the text `behind` something on this line; `None` until more text
-    /// decides.
+    /// Returns whether the sentence continues in the text `behind` something on this line; `None` until more
+    /// text decides.
     #[must_use]
     pub fn goes_on(self, behind: &str, end: bool) -> Option<bool> {
         let blank = behind.len() - behind.trim_start_matches([' ', '\t']).len();
@@ -167,7 +167,7 @@ struct Spans {
     /// Length of the current run, and whether a backslash precedes it.
     run: usize,
     escaped: bool,
-    /// Whether the line has text, and whether it opens or closes a fence.
+    /// Flags: the line has text; it opens or closes a fence.
     filled: bool,
     fence: bool,
     watched: Vec<bool>,

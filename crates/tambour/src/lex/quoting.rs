@@ -23,7 +23,7 @@ impl Quoting {
         };
     }
 
-    /// Whether the following text is quoted.
+    /// Returns whether the following text is quoted.
     #[must_use]
     pub fn is_open(self) -> bool {
         self.open > 0

@@ -67,7 +67,7 @@ impl Seam {
         self.read(text, at, out);
     }
 
-    /// Whether this text passes unchanged.
+    /// Returns whether this text passes unchanged.
     #[inline]
     #[must_use]
     pub fn passes(&self, text: &str) -> bool {

@@ -9,7 +9,7 @@ pub struct Signs {
     pub lines: u64,
     /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
     pub marks: u64,
-    /// Whether the text is ASCII.
+    /// True if the text is ASCII.
     pub ascii: bool,
 }
 

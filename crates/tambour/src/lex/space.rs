@@ -1,14 +1,14 @@
 //! White space as defined by R-22: blank, tab, CR and LF. The ideographic space is text, since it indents
 //! Chinese paragraphs.
 
-/// Whether `c` is white space.
+/// Returns whether `c` is white space.
 #[must_use]
 #[inline]
 pub fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// Whether text is only white space.
+/// Returns whether text is only white space.
 #[must_use]
 #[inline]
 pub fn is_blank(text: &str) -> bool {

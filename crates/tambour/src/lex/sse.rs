@@ -22,7 +22,7 @@ pub struct Frame<'a> {
     pub name: &'a str,
     /// Data, several lines joined by line feeds.
     pub data: &'a [u8],
-    /// Whether a part of it exceeded the limit.
+    /// True if a part of it exceeded the limit.
     pub cut: bool,
 }
 

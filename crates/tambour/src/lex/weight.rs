@@ -34,7 +34,7 @@ struct Open {
     object: bool,
     /// Number of commas.
     commas: usize,
-    /// Whether it has content.
+    /// True if it has content.
     filled: bool,
 }
 

@@ -43,7 +43,7 @@ impl Beside {
         Beside { written: Vec::new(), options: options.clone() }
     }
 
-    /// Whether no call was received.
+    /// Returns whether no call was received.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty()
     }

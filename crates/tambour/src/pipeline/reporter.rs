@@ -15,7 +15,7 @@ pub(super) struct Reporter {
     limit: usize,
     count: usize,
     unlisted: usize,
-    /// Whether an error was reported.
+    /// True if an error was reported.
     failed: bool,
     pub(super) repairs: u32,
     pub(super) warnings: u32,

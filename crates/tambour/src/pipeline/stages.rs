@@ -22,7 +22,7 @@ pub(super) struct Stages {
     /// Reason why the stream ends with `error`.
     pub(super) failure: Option<Failure>,
     pub(super) outcome: Outcome,
-    /// Whether a reply with calls leaves the stream open for their results, and whether this one has.
+    /// Flags: replies with calls leave the stream open for results; this reply has left it open.
     pub(super) looping: bool,
     pub(super) waiting: bool,
 }

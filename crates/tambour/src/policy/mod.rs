@@ -27,7 +27,7 @@ pub struct Policy {
     most_phases: usize,
     /// Calls of the message so far; source of their ids.
     called: usize,
-    /// Whether the reply has ended and is not truncated: nothing is called before.
+    /// True if the reply has ended and is not truncated: nothing is called before.
     whole: bool,
     /// Round that is answered, and texts of the decision about it.
     round: Option<Round>,
@@ -214,7 +214,7 @@ fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     (value, all)
 }
 
-/// Whether a JSON repair drops meaningful text.
+/// Returns whether a JSON repair drops meaningful text.
 fn loses(code: &str) -> bool {
     use crate::repair::rules;
     let rules = [

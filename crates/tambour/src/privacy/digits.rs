@@ -72,8 +72,8 @@ pub(super) fn joined(text: &Text<'_>, groups: &[Group]) -> String {
     groups.iter().flat_map(|group| &text.chars()[group.start..group.end]).collect()
 }
 
-/// Whether the groups are separate: not part of a word, a decimal number, a number with thousands separators,
-/// or a price.
+/// Returns whether the groups are separate: not part of a word, a decimal number, a number with thousands
+/// separators, or a price.
 pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
@@ -88,8 +88,8 @@ pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
     !inside_word && !decimal_before && !price && !decimal(text, end) && !alnum(text.at(end)) && !unit
 }
 
-/// Whether a decimal part or another group of three digits follows at `end`. A comma may also separate two
-/// numbers.
+/// Returns whether a decimal part or another group of three digits follows at `end`. A comma may also
+/// separate two numbers.
 pub(super) fn decimal(text: &Text<'_>, end: usize) -> bool {
     match text.at(end) {
         Some('.') => digit(text.at(end + 1)),

@@ -97,7 +97,7 @@ fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usi
     }
 }
 
-/// Whether the word before `start` marks the numbers as a version or a section.
+/// Returns whether the word before `start` marks the numbers as a version or a section.
 fn numbered(text: &Text<'_>, start: usize) -> bool {
     let word = text.word_before(start);
     let chars = text.chars();

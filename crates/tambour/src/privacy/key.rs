@@ -92,7 +92,7 @@ fn prefixed(token: &[char]) -> bool {
     })
 }
 
-/// Whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
+/// Returns whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
 fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
     let token = &text.chars()[start..end];
     let mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
@@ -106,7 +106,7 @@ fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
     name == "bearer" || (assigned && NAMES.contains(&name.as_str()) && random(token))
 }
 
-/// Whether letters and digits alternate as in a random token, unlike in words with a year.
+/// Returns whether letters and digits alternate as in a random token, unlike in words with a year.
 fn random(token: &[char]) -> bool {
     const TURNS: usize = 4;
     let mut signs = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);

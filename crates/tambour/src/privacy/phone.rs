@@ -137,7 +137,8 @@ fn international(text: &Text<'_>, groups: &[Group], skip: usize) -> Option<usize
     best
 }
 
-/// Whether the digits begin with a country code (two-digit codes, and two-digit zones of longer ones).
+/// Returns whether the digits begin with a country code (two-digit codes, and two-digit zones of longer
+/// ones).
 fn country(digits: &str) -> bool {
     const ZONES: &[&str] = &[
         "20", "21", "22", "23", "24", "25", "26", "27", "29", "30", "31", "32", "33", "34", "35", "36", "37",
@@ -178,7 +179,7 @@ impl Window<'_> {
         self.groups[1..].iter().all(|group| group.gap == gap).then_some(gap)
     }
 
-    /// Whether the number continues before or behind the window with the same separator.
+    /// Returns whether the number continues before or behind the window with the same separator.
     fn goes_on(&self) -> bool {
         let gap = self.groups.get(1).map_or(Gap::Break, |group| group.gap);
         gap != Gap::Break && (self.after == gap || self.groups[0].gap == gap)
@@ -269,7 +270,7 @@ fn american(window: &Window<'_>) -> bool {
     }
 }
 
-/// Whether the number continues only with a `1` before the window.
+/// Returns whether the number continues only with a `1` before the window.
 fn after_one(window: &Window<'_>) -> bool {
     let start = window.groups[0].start;
     let sign = window.text.before(start);

@@ -92,12 +92,12 @@ fn fold(c: char) -> Option<char> {
     })
 }
 
-/// Whether `c` is an ASCII letter or digit, which may not touch a number or an address.
+/// Returns whether `c` is an ASCII letter or digit, which may not touch a number or an address.
 pub(super) fn alnum(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_alphanumeric())
 }
 
-/// Whether `c` is an ASCII digit.
+/// Returns whether `c` is an ASCII digit.
 pub(super) fn digit(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_digit())
 }

@@ -27,7 +27,7 @@ pub struct Sequencer {
     phase: u32,
     /// The next text of a phase starts a new one.
     fresh: bool,
-    /// Whether this reply has a thought that came after its thinking.
+    /// True if this reply has a thought that came after its thinking.
     late: bool,
     answered: bool,
     queries: Option<Vec<String>>,
@@ -87,7 +87,7 @@ impl Sequencer {
         }
     }
 
-    /// Whether a contract event has been sent.
+    /// Returns whether a contract event has been sent.
     #[must_use]
     pub fn begun(&self) -> bool {
         self.stage > Stage::Before || self.summary
@@ -104,7 +104,7 @@ impl Sequencer {
         }
     }
 
-    /// Whether answer text has been sent.
+    /// Returns whether answer text has been sent.
     #[must_use]
     pub fn answered(&self) -> bool {
         self.answered

@@ -17,9 +17,9 @@ pub(super) struct Block {
     /// Open quotations (`QUOTE`) and list items (columns before their content), outermost first.
     open: [u8; DEPTH],
     depth: u8,
-    /// Whether the last line is text that the next one may continue.
+    /// True if the last line is text that the next one may continue.
     paragraph: bool,
-    /// Whether the innermost item has only its marker so far.
+    /// True if the innermost item has only its marker so far.
     empty: bool,
 }
 
@@ -126,8 +126,8 @@ impl Block {
         bytes.len()
     }
 
-    /// Whether the content has begun, with `byte` or before. Fast path: most lines begin with a letter, which
-    /// begins no block.
+    /// Returns whether the content has begun, with `byte` or before. Fast path: most lines begin with a
+    /// letter, which begins no block.
     #[inline]
     pub(super) fn begins_plain(&mut self, byte: u8) -> bool {
         if matches!(self.line, Line::Start) && self.before.column == 0 && is_letter(byte) {
@@ -146,8 +146,8 @@ impl Block {
         }
     }
 
-    /// Whether the line has begun with a quotation marker so far. A lazy continuation of a quoted paragraph
-    /// has not.
+    /// Returns whether the line has begun with a quotation marker so far. A lazy continuation of a quoted
+    /// paragraph has not.
     pub(super) fn is_quoted(&self) -> bool {
         self.open[..usize::from(self.before.matched)].contains(&QUOTE)
     }
@@ -394,7 +394,7 @@ impl Block {
         before.indent = before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.quoted)));
     }
 
-    /// Whether the line would continue the paragraph of its own container.
+    /// Returns whether the line would continue the paragraph of its own container.
     fn in_paragraph(&self) -> bool {
         self.paragraph && self.before.matched == self.depth
     }

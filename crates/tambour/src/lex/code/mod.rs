@@ -46,7 +46,7 @@ pub struct Code {
     /// Length of the current backtick run, and whether its first one is escaped outside of code.
     run: usize,
     run_escaped: bool,
-    /// Whether the next byte is escaped by an unescaped backslash.
+    /// True if the next byte is escaped by an unescaped backslash.
     escaped: bool,
     /// Lengths of the open runs of this line.
     runs: Vec<usize>,
@@ -238,7 +238,7 @@ impl Code {
         }
     }
 
-    /// Whether the current line is marked as a quotation (`>`). At the start of a line call
+    /// Returns whether the current line is marked as a quotation (`>`). At the start of a line call
     /// [`Code::boundary`] first.
     #[must_use]
     pub fn is_quoted(&self) -> bool {

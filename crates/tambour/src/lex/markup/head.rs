@@ -15,12 +15,12 @@ use super::slip::{Slip, Slips};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     part: Part,
-    /// Whether it is a closing tag.
+    /// True if it is a closing tag.
     pub(super) close: bool,
     pub(super) slips: Slips,
-    /// Whether nothing but blanks and tags precedes it on its line.
+    /// True if nothing but blanks and tags precedes it on its line.
     leads: bool,
-    /// Whether an attribute has a value.
+    /// True if an attribute has a value.
     valued: bool,
     fit: Fit,
 }
@@ -54,9 +54,9 @@ pub(super) enum Next {
 }
 
 impl Names {
-    /// Whether a token that is unfinished at the end of a reply is the beginning of a tag of one of those
-    /// names: a bracket followed by at least a slash or a letter of the name. Words without a value behind
-    /// the name are prose.
+    /// Returns whether a token that is unfinished at the end of a reply is the beginning of a tag of one of
+    /// those names: a bracket followed by at least a slash or a letter of the name. Words without a value
+    /// behind the name are prose.
     #[must_use]
     pub fn begin(&self, carry: &str) -> bool {
         let mut chars = carry.chars();

@@ -15,7 +15,7 @@ pub struct Markup {
     carry: String,
     /// Start of the unfinished token, or the place after the last one.
     place: Counter,
-    /// Whether `<!--` begins a comment.
+    /// True if `<!--` begins a comment.
     comments: bool,
 }
 
@@ -319,8 +319,8 @@ fn find_tag(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether the `<` at `at` is text whatever precedes it or is removed around it, so that it need not split
-/// the text. A token of text that begins with `<` is an unfinished tag, hence `at > 0`.
+/// Returns whether the `<` at `at` is text whatever precedes it or is removed around it, so that it need not
+/// split the text. A token of text that begins with `<` is an unfinished tag, hence `at > 0`.
 fn is_less(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
 }
@@ -341,7 +341,7 @@ fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
+/// Returns whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
 #[inline]
 fn begins(bytes: &[u8], at: usize, reasoning: bool) -> bool {
     match bytes[at] {

@@ -69,20 +69,20 @@ impl Names {
         (first < end).then_some(Fit { first, end, len: len + c.len_utf8() })
     }
 
-    /// Whether the prefix is a complete name. The shortest name sorts first.
+    /// Returns whether the prefix is a complete name. The shortest name sorts first.
     pub(super) fn is_whole(&self, fit: Fit) -> bool {
         fit.len > 0 && self.0[fit.first].small.len() == fit.len
     }
 }
 
-/// Whether a tag can have this name: an XML name in any script, without characters that delimit tags,
-/// full-width ones included.
+/// Returns whether a tag can have this name: an XML name in any script, without characters that
+/// delimit tags, full-width ones included.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.starts_with(starts_name) && name.chars().all(is_name_char)
 }
 
-/// Whether a character may begin a name.
+/// Returns whether a character may begin a name.
 pub(super) fn starts_name(c: char) -> bool {
     match u8::try_from(c).ok().filter(u8::is_ascii) {
         Some(byte) => byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':'),
@@ -90,7 +90,7 @@ pub(super) fn starts_name(c: char) -> bool {
     }
 }
 
-/// Whether a character may occur in a name.
+/// Returns whether a character may occur in a name.
 pub(super) fn is_name_char(c: char) -> bool {
     match u8::try_from(c).ok().filter(u8::is_ascii) {
         Some(byte) => marks::is_name(byte),

@@ -36,13 +36,13 @@ impl Slips {
         Slips(self.0 | other.0)
     }
 
-    /// Whether the set contains `slip`.
+    /// Returns whether the set contains `slip`.
     #[must_use]
     pub fn has(self, slip: Slip) -> bool {
         self.0 & 1 << slip as u8 != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Slips::NONE

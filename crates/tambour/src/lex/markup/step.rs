@@ -48,10 +48,10 @@ pub(super) struct Syntax {
     pub(super) mark: &'static str,
     /// Most bytes of a tag.
     pub(super) limit: usize,
-    /// Whether reasoning marks that are not tags are tokens.
+    /// True if reasoning marks that are not tags are tokens.
     pub(super) reasoning: bool,
     pub(super) in_comment: bool,
-    /// Whether comments end as in HTML.
+    /// True if comments end as in HTML.
     pub(super) html: bool,
 }
 

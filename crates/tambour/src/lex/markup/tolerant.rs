@@ -29,7 +29,7 @@ struct Reader {
     /// The unfinished tag, and the part of it from earlier text.
     head: Option<Head>,
     carry: String,
-    /// Whether only blanks and tags precede on this line, up to the last token.
+    /// True if only blanks and tags precede on this line, up to the last token.
     leads: bool,
     /// Start of the unfinished token, or the place after the last one.
     place: Counter,
@@ -220,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Whether the last line of `text` has only blanks; `before` is the answer for the line it continues.
+/// Returns whether the last line of `text` has only blanks; `before` is the answer for the line it continues.
 fn leads(before: bool, text: &str) -> bool {
     match text.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t')) {
         Some(last) => matches!(last, b'\n' | b'\r'),

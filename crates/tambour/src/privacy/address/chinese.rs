@@ -8,7 +8,7 @@ use super::han;
 /// Most characters examined before a road or behind a number.
 const REACH: usize = 24;
 
-/// Whether a character names an administrative division; a name with one starts an address.
+/// Returns whether a character names an administrative division; a name with one starts an address.
 fn division(c: char) -> bool {
     matches!(c, '省' | '市' | '区' | '县' | '镇' | '乡' | '州')
 }

@@ -15,7 +15,7 @@ struct Word {
     /// Text in lower case.
     text: String,
     capital: bool,
-    /// Whether only blanks (and the dot of an abbreviation) separate it from the word before it.
+    /// True if only blanks (and the dot of an abbreviation) separate it from the word before it.
     joined: bool,
 }
 
@@ -118,12 +118,12 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Whether `word` is in `list`.
+/// Returns whether `word` is in `list`.
 fn among(list: &str, word: &str) -> bool {
     list.split(' ').any(|other| other == word)
 }
 
-/// Whether the number at `start` is a price or part of a time, a date or a decimal number.
+/// Returns whether the number at `start` is a price or part of a time, a date or a decimal number.
 fn part_of_number(text: &Text<'_>, start: usize) -> bool {
     match text.before(start) {
         Some('$' | '£' | '€' | '#' | '_') => true,
@@ -132,7 +132,7 @@ fn part_of_number(text: &Text<'_>, start: usize) -> bool {
     }
 }
 
-/// Whether a word is a house number: `221`, `221b`.
+/// Returns whether a word is a house number: `221`, `221b`.
 fn house_number(word: &str) -> bool {
     let digits = word.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(word);
     (1..=5).contains(&digits.len())
@@ -140,7 +140,7 @@ fn house_number(word: &str) -> bool {
         && !digits.starts_with('0')
 }
 
-/// Whether a word consists of letters, or is an ordinal such as `5th`.
+/// Returns whether a word consists of letters, or is an ordinal such as `5th`.
 fn name_word(word: &str) -> bool {
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
     letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")

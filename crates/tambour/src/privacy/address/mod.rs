@@ -22,7 +22,7 @@ impl Detector for Address {
     }
 }
 
-/// Whether `c` is a Chinese character.
+/// Returns whether `c` is a Chinese character.
 fn han(c: Option<char>) -> bool {
     c.is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) || ('\u{3400}'..='\u{4DBF}').contains(&c))
 }

@@ -110,7 +110,7 @@ impl Reader {
     }
 }
 
-/// Whether no white space precedes `at`, as in `it's`.
+/// Returns whether no white space precedes `at`, as in `it's`.
 fn tight(bytes: &[u8], start: usize, at: usize) -> bool {
     at > start && !json::is_space(bytes[at - 1])
 }

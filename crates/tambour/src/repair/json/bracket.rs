@@ -92,7 +92,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether an object at this place is more likely a value of its own than part of the current one.
+    /// Returns whether an object at this place is more likely a value of its own than part of the current
+    /// one.
     fn misfits(&self) -> bool {
         let fits = match self.stack.last() {
             Some(Frame::Object) => self.expect == Expect::Value,
@@ -105,7 +106,7 @@ impl Reader {
         doubtful && !holds
     }
 
-    /// Whether one of the sought keys is at `at`, with a colon.
+    /// Returns whether one of the sought keys is at `at`, with a colon.
     pub(super) fn sought(&mut self, c: &Cursor<'_>, at: usize) -> Result<bool, More> {
         if self.keys.is_empty() {
             return Ok(false);

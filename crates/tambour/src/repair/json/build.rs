@@ -101,7 +101,7 @@ impl Builder {
         }
     }
 
-    /// Whether the last value exceeded the limits.
+    /// Returns whether the last value exceeded the limits.
     #[must_use]
     pub fn over(&self) -> bool {
         self.over

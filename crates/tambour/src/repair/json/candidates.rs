@@ -47,7 +47,7 @@ pub(super) struct Candidates<M: Make> {
     /// Text since the last value, and the gap before the current one.
     text: String,
     before: Gap,
-    /// Whether thinking is open.
+    /// True if thinking is open.
     pub(super) thinking: bool,
     /// Values since the last thinking ended, and values before.
     now: Block<M>,
@@ -60,7 +60,7 @@ struct Shape {
     depth: usize,
     array: bool,
     brackets: bool,
-    /// Whether it has content, and whether an item of it has.
+    /// Flags: it has content; an item of it has content.
     filled: bool,
     nested: bool,
 }

@@ -106,7 +106,7 @@ impl Direct<'_> {
         self.at += 1;
     }
 
-    /// Whether another item follows; `None` if neither an item nor the end does.
+    /// Returns whether another item follows; `None` if neither an item nor the end does.
     fn follows(&mut self, end: u8) -> Option<bool> {
         match self.after_blanks()? {
             b',' => {

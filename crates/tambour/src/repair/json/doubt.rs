@@ -27,7 +27,7 @@ pub struct ValueDoubt {
     pub end: usize,
     /// Description of the fault.
     pub message: String,
-    /// Whether it concerns every value of the text.
+    /// True if it concerns every value of the text.
     everywhere: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) const STEPS: usize = 16;
 const KEY: usize = 256;
 
 impl Doubts {
-    /// Whether there are no doubts.
+    /// Returns whether there are no doubts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -112,7 +112,7 @@ impl Doubts {
     }
 }
 
-/// Whether a fault of this rule is between the items of a value, not in one of them.
+/// Returns whether a fault of this rule is between the items of a value, not in one of them.
 pub(super) fn is_between(report: &Report) -> bool {
     let between = [
         &rules::EXTRA_COMMA,

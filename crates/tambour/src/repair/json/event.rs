@@ -135,7 +135,7 @@ pub struct Start {
     pub place: Place,
     /// Context of the value.
     pub origin: Origin,
-    /// Whether an unclosed HTML comment precedes it, so that it may be commented out.
+    /// True if an unclosed HTML comment precedes it, so that it may be commented out.
     pub commented: bool,
 }
 
@@ -160,12 +160,12 @@ pub struct End {
     pub offset: usize,
     /// Place of the end.
     pub place: Place,
-    /// Whether anything in it was repaired.
+    /// True if anything in it was repaired.
     pub repaired: bool,
-    /// Whether the reader closed it: a quote or bracket was added where the text, its fence or its line ended
+    /// True if the reader closed it: a quote or bracket was added where the text, its fence or its line ended
     /// (P-027).
     pub closed_by_us: bool,
-    /// Whether it contains a quoted string or key. Without one it may be prose in brackets.
+    /// True if it contains a quoted string or key. Without one it may be prose in brackets.
     pub quoted: bool,
 }
 

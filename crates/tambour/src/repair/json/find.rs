@@ -28,9 +28,9 @@ pub struct Found<V = Value> {
     pub candidates: usize,
     /// Repairs of the value, and reports on text around it.
     pub reports: Vec<Report>,
-    /// Whether the reader closed the value (P-027).
+    /// True if the reader closed the value (P-027).
     pub closed_by_us: bool,
-    /// Whether anything in it was repaired.
+    /// True if anything in it was repaired.
     pub repaired: bool,
     /// Span of the value.
     pub span: Span,

@@ -15,14 +15,14 @@ pub(super) trait Make {
     type Made: Clone;
     /// Form of several values.
     type List: Default;
-    /// Whether numbers are kept as written.
+    /// True if numbers are kept as written.
     const EXACT: bool;
 
     fn new(limits: &Limits) -> Self;
     fn see(&mut self, event: &JsonEvent<'_>) -> Option<Built<Self::Made>>;
     /// Records a report on the current value.
     fn note(&mut self, report: &Report);
-    /// Whether the last value exceeded the limits, and its size.
+    /// Returns whether the last value exceeded the limits.
     fn over(&self) -> bool;
     fn size(&self) -> (usize, usize);
     fn add(list: &mut Self::List, made: Self::Made);

@@ -46,12 +46,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// Whether it contains this offset.
+    /// Returns whether it contains this offset.
     pub(crate) fn holds(&self, offset: usize) -> bool {
         self.stand.0.offset <= offset && offset < self.stand.1
     }
 
-    /// Whether its value contains an object.
+    /// Returns whether its value contains an object.
     pub(crate) fn has_object(&self) -> bool {
         self.child.is_some()
     }

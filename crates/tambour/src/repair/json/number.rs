@@ -46,9 +46,9 @@ pub(super) struct Read {
     pub(super) number: Number,
     /// JSON notation, if it differs from the source.
     pub(super) text: Option<String>,
-    /// Whether its notation is not that of JSON.
+    /// True if its notation is not that of JSON.
     pub(super) odd: bool,
-    /// Whether digits are lost.
+    /// True if digits are lost.
     pub(super) rounded: bool,
 }
 
@@ -83,7 +83,7 @@ const KEPT: (usize, i64) = (15, 290);
 /// Most digits that a double is printed with.
 const PRINTED: usize = 17;
 
-/// Whether a double does not keep all digits of a JSON number.
+/// Returns whether a double does not keep all digits of a JSON number.
 fn is_rounded(word: &str) -> bool {
     let (digits, exponent) = digits(word);
     if digits.is_empty() || digits.len() <= KEPT.0 && exponent.abs() <= KEPT.1 {
@@ -111,7 +111,7 @@ fn digits(word: &str) -> (Vec<u8>, i64) {
     (digits, exponent.saturating_add(whole.len() as i64 - zeros as i64 - 1))
 }
 
-/// Whether `bytes` is a number by RFC 8259.
+/// Returns whether `bytes` is a number by RFC 8259.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     let mut rest = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let digits = |rest: &mut &[u8]| {
@@ -186,7 +186,7 @@ fn odd(word: &str) -> Option<String> {
     is_json(plain.as_bytes()).then_some(plain)
 }
 
-/// Whether `word` can be the name of a function.
+/// Returns whether `word` can be the name of a function.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'))
 }

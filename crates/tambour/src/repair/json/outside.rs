@@ -32,13 +32,13 @@ pub(super) struct Outside {
     closed: Option<(Mark, usize)>,
     /// Absolute offset after the last run of one or two backticks: a mark quoted there does not act.
     quoting: usize,
-    /// Whether marks of thinking are only text.
+    /// True if marks of thinking are only text.
     pub(super) unmarked: bool,
     /// Skips text up to the next line break, since this line exceeded the limits.
     pub(super) skipping: bool,
     /// Reads a comment up to the next line break.
     comment: bool,
-    /// Whether an unclosed comment has begun.
+    /// True if an unclosed comment has begun.
     commented: bool,
     /// Absolute offset up to which no comment ends, so that no byte is searched twice.
     searched: usize,
@@ -70,12 +70,12 @@ impl Outside {
         self.fence.map_or(Origin::Bare, |(_, origin)| origin)
     }
 
-    /// Whether an unclosed comment has begun.
+    /// Returns whether an unclosed comment has begun.
     pub(super) fn is_commented(&self) -> bool {
         self.commented
     }
 
-    /// Whether text precedes on the line, outside of fences.
+    /// Returns whether text precedes on the line, outside of fences.
     pub(super) fn in_sentence(&self) -> bool {
         !self.line && !self.fresh && self.fence.is_none()
     }
@@ -378,7 +378,7 @@ impl Reader {
         Ok(Found::Marker(end - at))
     }
 
-    /// Whether text around values is allowed.
+    /// Returns whether text around values is allowed.
     pub(super) fn chatty(&self) -> bool {
         self.mode != Mode::Document
     }

@@ -17,7 +17,7 @@ pub(super) struct Peek<'a> {
     open: bool,
 }
 
-/// Whether a key with its colon is at a place.
+/// Result of a check for a key with its colon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Yes,
@@ -93,12 +93,12 @@ impl<'a> Peek<'a> {
         })
     }
 
-    /// Whether a comment starts at `at`.
+    /// Returns whether a comment starts at `at`.
     pub(super) fn comment(&self, at: usize) -> Result<bool, More> {
         Ok(self.byte(at)? == Some(b'/') && matches!(self.byte(at + 1)?, Some(b'/' | b'*')))
     }
 
-    /// Whether `text` is at `at`.
+    /// Returns whether `text` is at `at`.
     pub(super) fn starts(&self, at: usize, text: &[u8]) -> Result<bool, More> {
         for (i, &byte) in text.iter().enumerate() {
             if self.byte(at + i)? != Some(byte) {
@@ -134,7 +134,7 @@ impl<'a> Peek<'a> {
         }
     }
 
-    /// Whether a key with its colon is at `at`: quoted, or of at most `words` words.
+    /// Returns whether a key with its colon is at `at`: quoted, or of at most `words` words.
     pub(super) fn key(&self, at: usize, words: usize) -> Result<Key, More> {
         if let Some((quote, length)) = self.quote(at)? {
             let StringEnd::After(end) = self.string_end(at + length, quote)? else {

@@ -33,7 +33,7 @@ struct Open {
     object: bool,
     /// Index of its first member.
     members: usize,
-    /// Whether it has content, and index of the member read last.
+    /// Flag that it has content, and index of the member read last.
     filled: bool,
     last: usize,
     index: Option<Box<Keys>>,
@@ -82,7 +82,7 @@ fn small(offset: usize) -> u32 {
 }
 
 impl Printer {
-    /// Whether the last value was too large for 32-bit offsets.
+    /// Returns whether the last value was too large for 32-bit offsets.
     pub(super) fn over(&self) -> bool {
         self.over
     }

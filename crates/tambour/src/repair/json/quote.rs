@@ -23,8 +23,8 @@ pub(super) enum Decision {
 }
 
 impl Reader {
-    /// Whether the bytes directly behind the quote at `at` show that it ends its string: the common cases of
-    /// [`Reader::decide`], in a few comparisons.
+    /// Returns whether the bytes directly behind the quote at `at` show that it ends its string: the common
+    /// cases of [`Reader::decide`], in a few comparisons.
     #[inline]
     pub(super) fn plainly_ends(&self, bytes: &[u8], at: usize) -> bool {
         let Some(&next) = bytes.get(at + 1) else { return false };
@@ -119,7 +119,7 @@ impl Reader {
         Ok(Decision::Inner)
     }
 
-    /// Whether a key ends before `next`: a colon follows, or a value whose colon is missing.
+    /// Returns whether a key ends before `next`: a colon follows, or a value whose colon is missing.
     fn key_ends(&self, p: &Peek<'_>, next: usize) -> Result<bool, More> {
         if let Some(mark) = p.mark(next)? {
             return Ok(mark != b')');
@@ -130,7 +130,7 @@ impl Reader {
         Ok(p.quote(next)?.is_some() || self.is_value_word(p, next)?)
     }
 
-    /// Whether `=` or `=>` at `at` replaces a colon, with a value behind it.
+    /// Returns whether `=` or `=>` at `at` replaces a colon, with a value behind it.
     pub(super) fn equals(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
         let (value, _) = p.space(at + width)?;
@@ -139,7 +139,7 @@ impl Reader {
             || self.is_value_word(p, value)?)
     }
 
-    /// Whether the value of a key ends before `next`.
+    /// Returns whether the value of a key ends before `next`.
     fn member_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         match p.mark(next)? {
             Some(b'}' | b']') => return self.closes(p, next),
@@ -183,7 +183,7 @@ impl Reader {
         Ok(!self.string.inner || then > end && p.quote(then)?.is_some())
     }
 
-    /// Whether an item of an array ends before `next`.
+    /// Returns whether an item of an array ends before `next`.
     fn item_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         let inner = self.string.inner;
         match p.mark(next)? {
@@ -214,7 +214,7 @@ impl Reader {
         Ok(!byte.is_ascii_alphabetic() || self.is_value_word(p, item)?)
     }
 
-    /// Whether a string that is the whole value ends before `next`.
+    /// Returns whether a string that is the whole value ends before `next`.
     fn scalar_ends(&self, p: &Peek<'_>, next: usize, newline: bool) -> Result<bool, More> {
         if p.mark(next)? == Some(b')') {
             return Ok(self.calls > 0);
@@ -230,7 +230,7 @@ impl Reader {
         Ok(matches!(p.mark(at)?, Some(b'{' | b'[')) || p.quote(at)?.is_some() || self.is_value_word(p, at)?)
     }
 
-    /// Whether the closing brackets at `at` end containers rather than a bracketed part of the text.
+    /// Returns whether the closing brackets at `at` end containers rather than a bracketed part of the text.
     fn closes(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let (next, count, newline) = p.closers(at, self.calls > 0)?;
         if count >= self.stack.len() || newline {
@@ -243,7 +243,7 @@ impl Reader {
             || matches!(byte, b'#' | b';' | b'.'))
     }
 
-    /// Whether a number or literal is at `at`, as a separate word.
+    /// Returns whether a number or literal is at `at`, as a separate word.
     pub(super) fn is_value_word(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let mut at = at;
         // Further words may follow, as in `[1 2 3]`.
@@ -274,8 +274,8 @@ impl Reader {
         Ok((literal || number).then_some(end))
     }
 
-    /// Whether the quote at `at` opens the next item; `tail` is the text before it, `after` the offset behind
-    /// it.
+    /// Returns whether the quote at `at` opens the next item; `tail` is the text before it, `after` the
+    /// offset behind it.
     fn begins_next(&self, p: &Peek<'_>, tail: &[u8], at: usize, after: usize) -> Result<bool, More> {
         if self.string.in_key || self.stack.is_empty() {
             return Ok(false);
@@ -311,7 +311,7 @@ impl Reader {
     }
 }
 
-/// Whether a plain quoted key is at `at`, directly followed by a colon.
+/// Returns whether a plain quoted key is at `at`, directly followed by a colon.
 fn quoted_key(bytes: &[u8], at: usize) -> bool {
     let spaces = bytes[at..].iter().take(32).take_while(|&&byte| is_space(byte)).count();
     let Some((&quote @ (b'"' | b'\''), rest)) = bytes[at + spaces..].split_first() else { return false };

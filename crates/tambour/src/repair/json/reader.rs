@@ -56,9 +56,9 @@ pub struct Reader {
     pub(super) comma_length: usize,
     /// Number of open call brackets, as in `ObjectId(`.
     pub(super) calls: usize,
-    /// Whether a line break came since the last token.
+    /// True if a line break came since the last token.
     pub(super) newline: bool,
-    /// Whether the last item ended with a bracket.
+    /// True if the last item ended with a bracket.
     pub(super) bracketed: bool,
     /// Stray words just skipped: their place, and the offset after them.
     pub(super) stray: Option<(Place, usize)>,
@@ -235,7 +235,7 @@ impl Reader {
         self.stack.len()
     }
 
-    /// Whether a value is being read.
+    /// Returns whether a value is being read.
     #[must_use]
     pub fn in_value(&self) -> bool {
         !self.stack.is_empty() || matches!(self.lexeme, Lexeme::String | Lexeme::Bare)

@@ -7,7 +7,7 @@ use super::peek::{Key, More, Peek};
 use super::reader::Reader;
 
 impl Reader {
-    /// Whether the text behind `{` is an object rather than prose in braces.
+    /// Returns whether the text behind `{` is an object rather than prose in braces.
     pub(super) fn object_starts(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let (at, _) = p.space(at)?;
         let fresh = self.outside.fresh;
@@ -40,7 +40,7 @@ impl Reader {
         })
     }
 
-    /// Whether the text behind `[` is an array rather than prose in brackets.
+    /// Returns whether the text behind `[` is an array rather than prose in brackets.
     pub(super) fn array_starts(&self, p: &Peek<'_>, mut at: usize) -> Result<bool, More> {
         let fresh = self.outside.fresh;
         loop {
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// Whether unquoted items end with a round bracket, as in an interval (`[0, 1)`).
+    /// Returns whether unquoted items end with a round bracket, as in an interval (`[0, 1)`).
     fn interval(&self, p: &Peek<'_>, mut at: usize) -> Result<bool, More> {
         loop {
             let (end, _) = p.words(at, 2)?;
@@ -95,7 +95,7 @@ impl Reader {
         }
     }
 
-    /// Whether a few words end like an item of an array.
+    /// Returns whether a few words end like an item of an array.
     fn words_end(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         if p.starts(at, b"http")? {
             return Ok(true);

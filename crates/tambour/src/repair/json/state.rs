@@ -53,15 +53,15 @@ pub(super) enum Lexeme {
 pub(super) struct StringState {
     pub(super) quote: Quote,
     pub(super) in_key: bool,
-    /// Whether nothing of it has been read.
+    /// True if nothing of it has been read.
     pub(super) empty: bool,
-    /// Whether it began with two quotes.
+    /// True if it began with two quotes.
     pub(super) doubled: bool,
-    /// Whether the number of inner quotes so far is odd.
+    /// True if the number of inner quotes so far is odd.
     pub(super) inner: bool,
-    /// Whether a raw control character was reported.
+    /// True if a raw control character was reported.
     pub(super) control: bool,
-    /// Whether it contains opening brackets.
+    /// True if it contains opening brackets.
     pub(super) brackets: bool,
     /// Open `{` and `[` in an unquoted string.
     pub(super) open: (u32, u32),
@@ -95,11 +95,11 @@ pub(super) enum Spot {
 /// Evidence against the current value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Suspicion {
-    /// Whether it began in the middle of a sentence.
+    /// True if it began in the middle of a sentence.
     pub(super) loose: bool,
-    /// Whether repairs went beyond the spelling of its tokens.
+    /// True if repairs went beyond the spelling of its tokens.
     pub(super) broken: bool,
-    /// Whether an object in it is complete.
+    /// True if an object in it is complete.
     pub(super) holds: bool,
 }
 
@@ -114,7 +114,7 @@ pub(super) enum Flow {
 pub(super) struct Cursor<'b> {
     pub(super) text: &'b str,
     pub(super) at: usize,
-    /// Whether `text` is the last of the input.
+    /// True if `text` is the last of the input.
     pub(super) last: bool,
 }
 

@@ -221,7 +221,7 @@ impl Reader {
         Flow::Go
     }
 
-    /// Whether the value is in a fence of this character.
+    /// Returns whether the value is in a fence of this character.
     fn in_fence(&self, byte: u8) -> bool {
         self.chatty() && self.outside.fence.is_some_and(|(open, _)| open.mark == byte)
     }

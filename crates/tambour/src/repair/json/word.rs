@@ -105,7 +105,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether a number or literal may end before `next`.
+    /// Returns whether a number or literal may end before `next`.
     fn ends_word(&self, p: &Peek<'_>, end: usize, next: usize) -> Result<bool, More> {
         let Some(byte) = p.byte(next)? else { return Ok(true) };
         if let Some(mark) = p.mark(next)? {
@@ -131,7 +131,7 @@ impl Reader {
         Ok(p.byte(next)?.is_none() || matches!(p.mark(next)?, Some(b',' | b'}' | b']')))
     }
 
-    /// Whether a value follows the round bracket of a call.
+    /// Returns whether a value follows the round bracket of a call.
     fn opens_call(&self, p: &Peek<'_>, at: usize) -> Result<bool, More> {
         let (at, _) = p.space(at)?;
         let Some(byte) = p.byte(at)? else { return Ok(true) };

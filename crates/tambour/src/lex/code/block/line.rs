@@ -29,7 +29,7 @@ pub(in crate::lex::code) enum Line {
 }
 
 impl Line {
-    /// Whether the line has no content yet, so that container markers may follow.
+    /// Returns whether the line has no content yet, so that container markers may follow.
     #[inline]
     pub(in crate::lex::code) fn is_beginning(self) -> bool {
         !matches!(self, Line::Mark { .. } | Line::Info { .. } | Line::Closing | Line::Inline)
@@ -44,7 +44,7 @@ pub(super) struct Before {
     pub(super) indent: u32,
     /// Number of open containers that the line continues.
     pub(super) matched: u8,
-    /// Whether a blank would belong to the `>` before it.
+    /// True if a blank would belong to the `>` before it.
     pub(super) quoted: bool,
     pub(super) marker: Marker,
     pub(super) rule: Rule,
@@ -55,7 +55,7 @@ pub(super) struct Before {
 pub(super) struct Marker {
     /// Columns up to its end.
     pub(super) width: u8,
-    /// Whether it may directly follow a paragraph.
+    /// True if it may directly follow a paragraph.
     pub(super) interrupts: bool,
 }
 
@@ -67,13 +67,13 @@ pub(super) struct Rule {
     pub(super) depth: u8,
 }
 
-/// Whether a byte belongs to a letter, which begins no block.
+/// Returns whether a byte belongs to a letter, which begins no block.
 #[inline]
 pub(super) fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// Whether the content begins with a letter, possibly in strong emphasis, so that no block begins.
+/// Returns whether the content begins with a letter, possibly in strong emphasis, so that no block begins.
 #[inline]
 pub(super) fn is_text(content: &[u8]) -> bool {
     matches!(content, [first, ..] if is_letter(*first))
