@@ -53,7 +53,7 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// Id of the key; `local` while no key exists.
     pub(crate) key: String,
-    /// Whether it may change settings and keys.
+    /// Right to change settings and keys.
     pub(crate) admin: bool,
     /// Limits of the key.
     pub(crate) limits: Arc<Limits>,
