@@ -186,7 +186,7 @@ impl Keys {
         });
     }
 
-    /// Creates a token that allows its bearer to read the events of a message for [`TOKEN`].
+    /// Creates a short-lived token that allows its bearer to read the events of a message.
     pub(crate) fn token(&self, caller: &Caller, message: &str) -> String {
         let secret = ids::secret();
         let mut tokens = self.tokens();
