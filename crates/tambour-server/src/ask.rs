@@ -37,13 +37,13 @@ pub(crate) struct Asked {
     /// The client receives the raw text.
     pub(crate) legacy: bool,
     pub(crate) max_reasks: u32,
-    /// Whether it queues behind a running message of the conversation, or is refused.
+    /// True to queue after a running message of the conversation instead of being refused.
     pub(crate) waits: bool,
     /// The request as JSON, for the record.
     pub(crate) request: String,
     /// Idempotency key of the client.
     pub(crate) repeat: Option<String>,
-    /// Whether a reader is attached from the beginning.
+    /// True if a reader is attached from the beginning.
     pub(crate) read: bool,
     /// Time that it continues without a reader; the server's default when absent.
     pub(crate) grace: Option<Duration>,
@@ -56,9 +56,9 @@ pub(crate) struct Asked {
 /// Prompt of a message that waits for its turn.
 pub(crate) struct Prompt {
     sent: Sent,
-    /// Whether earlier messages of the conversation precede it.
+    /// True if earlier messages of the conversation precede it.
     goes_on: bool,
-    /// Whether the conversation existed before the message.
+    /// True if the conversation existed before the message.
     pub(crate) known: bool,
     /// The turn in the conversation, if the message holds it already.
     turn: Option<OwnedMutexGuard<()>>,
@@ -68,7 +68,7 @@ pub(crate) struct Prompt {
 pub(crate) struct Started {
     pub(crate) row: Arc<MessageRow>,
     pub(crate) reading: Option<Reading>,
-    /// It was started before by the same request.
+    /// True if the same request started it before.
     pub(crate) repeated: bool,
 }
 

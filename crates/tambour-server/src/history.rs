@@ -19,7 +19,7 @@ use crate::upstream::{Content, Message};
 pub(crate) struct Again {
     dialect: String,
     options: Options,
-    /// Whether a tool loop runs the calls of the replies.
+    /// True if a tool loop runs the calls of the replies.
     pub(crate) looping: bool,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// Id of the key; `local` while no key exists.
     pub(crate) key: String,
-    /// Whether it may change settings and keys.
+    /// Right to change settings and keys.
     pub(crate) admin: bool,
     /// Limits of the key.
     pub(crate) limits: Arc<Limits>,
@@ -186,7 +186,7 @@ impl Keys {
         });
     }
 
-    /// Creates a token that allows its bearer to read the events of a message for [`TOKEN`].
+    /// Creates a short-lived token that allows its bearer to read the events of a message.
     pub(crate) fn token(&self, caller: &Caller, message: &str) -> String {
         let secret = ids::secret();
         let mut tokens = self.tokens();

@@ -1,4 +1,5 @@
-//! The server's own log: structured lines on stderr, without prompts, replies or keys unless `log_content` is on.
+//! The server's own log: structured lines on stderr, without prompts, replies or keys unless `log_content`
+//! is on.
 
 use tracing_subscriber::EnvFilter;
 

@@ -109,7 +109,7 @@ impl Memory {
     /// Reserves memory for a request that takes `bytes` while it is processed.
     ///
     /// # Errors
-    /// No memory became free within [`PATIENCE`].
+    /// No memory became free in time.
     pub(crate) async fn work(&self, owner: &str, bytes: usize) -> Result<Taken, Problem> {
         let room = WORK.iter().zip(&self.work).find(|((most, _), _)| bytes <= *most).map(|(_, room)| room);
         room.ok_or_else(Problem::internal)?.wait(owner, bytes).await
@@ -118,7 +118,7 @@ impl Memory {
     /// Reserves memory for an incoming body.
     ///
     /// # Errors
-    /// No memory became free within [`PATIENCE`].
+    /// No memory became free in time.
     pub(crate) async fn body(&self, owner: &str, bytes: usize) -> Result<Taken, Problem> {
         self.bodies.wait(owner, bytes).await
     }

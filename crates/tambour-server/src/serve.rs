@@ -155,7 +155,7 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop`, then drains: no new messages, running ones get `drain_ms`, then they are cancelled.
+    /// Serves until `stop`, then drains: no new messages; running ones get `drain_ms` and are then cancelled.
     ///
     /// # Errors
     /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the

@@ -78,7 +78,7 @@ pub(crate) struct How {
     pub(crate) itemised: bool,
     /// A missing variable is an error.
     pub(crate) strict: bool,
-    /// Whether the protocol instructions are added where no slot asks for them.
+    /// Adds the protocol instructions where no slot asks for them.
     pub(crate) instructions: bool,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn of_import(imported: &Imported) -> Skein {
 /// Reads a Skein of a request or a file.
 ///
 /// # Errors
-/// It is not a valid Skein.
+/// The value is not a valid Skein.
 pub(crate) fn read(value: &Value) -> tambour::Result<Skein> {
     match value.as_str() {
         Some(text) => Skein::from_yaml("the prompt", text),

@@ -81,7 +81,7 @@ pub(crate) async fn compiled(
     app.schemas.get((&app.aside, owner), &schema, limits).await.map(Some)
 }
 
-/// Waits up to [`PATIENCE`] for the turn in a conversation, for a quick change.
+/// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
 pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
     let reached = async {
         app.store.idle(conversation).await;

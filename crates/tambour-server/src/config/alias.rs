@@ -36,7 +36,7 @@ pub struct AliasConfig {
     /// File of a Skein; the client's messages become its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skein: Option<PathBuf>,
-    /// Whether the dialect's format instructions are added.
+    /// Adds the dialect's format instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<bool>,
     /// Most re-asks of an unusable reply.

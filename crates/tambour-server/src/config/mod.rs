@@ -38,7 +38,7 @@ pub struct Config {
     /// `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Whether acknowledged data survives a power cut (slower).
+    /// Makes acknowledged data survive a power cut (slower).
     pub durable: bool,
     /// Upstreams by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
@@ -81,11 +81,11 @@ pub struct Config {
     pub body_ms: u64,
     /// Milliseconds after the end of a message that a client may stop reading its stream.
     pub reader_idle_ms: u64,
-    /// Whether prompts and replies may appear in the server's own log.
+    /// Allows prompts and replies in the server's own log.
     pub log_content: bool,
     /// Filter of the server's own log, such as `info` or `tambour_server=debug`.
     pub log: String,
-    /// Whether log lines are JSON.
+    /// Writes log lines as JSON.
     pub log_json: bool,
     /// Limits of replies.
     pub limits: Limits,
@@ -97,7 +97,7 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// Folder with `prompts`, the templates that override the built-in ones.
     pub config_dir: PathBuf,
-    /// Whether to start although messages are lost with a part of the journal; for one start, so never read
+    /// Starts although messages are lost with a part of the journal; for one start, so never read
     /// from a file.
     #[serde(skip)]
     pub accept_loss: bool,

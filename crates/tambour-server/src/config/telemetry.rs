@@ -18,7 +18,7 @@ pub struct TelemetryConfig {
     pub service_name: String,
     /// Fraction of messages that is traced, 0 to 1. A `traceparent` of the request takes precedence.
     pub sample_ratio: f64,
-    /// Whether traces include prompts, replies, and arguments and results of tools.
+    /// Includes prompts, replies, and arguments and results of tools in traces.
     pub content: bool,
 }
 

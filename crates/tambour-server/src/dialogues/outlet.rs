@@ -35,11 +35,11 @@ pub(crate) struct Outlet {
     lost: Option<Written>,
     /// Sequence state of the stream.
     sequencer: Sequencer,
-    /// Whether the current reply continues a message that an earlier one began.
+    /// True if the current reply continues a message that an earlier one began.
     follows: bool,
-    /// Whether text of its answer was written.
+    /// True if text of its answer was written.
     answered: bool,
-    /// Whether events are held back, and the held events.
+    /// True while events are held back, and the held events.
     holding: bool,
     held: Vec<Event<'static>>,
     /// End of the message, held until the end of the turn.

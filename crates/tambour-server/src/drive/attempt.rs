@@ -24,7 +24,7 @@ pub(super) struct Attempt {
     pipeline: Pipeline,
     pub(super) gather: Gather,
     hold: Hold,
-    /// Whether a part of it may be delivered before its end. Depends only on the content so far and on
+    /// True if a part of it may be delivered before its end. Depends only on the content so far and on
     /// `hold`, never on timing: a re-ask must not depend on the pace of the model or of this server.
     pub(super) shown: bool,
     pub(super) usage: Option<Value>,
@@ -32,7 +32,7 @@ pub(super) struct Attempt {
     native: Vec<NativeCall>,
     /// Remaining bytes of reasoning.
     room: usize,
-    /// Whether the reply is checked against a schema at its end, and whether state operations are checked as
+    /// True if the reply is checked against a schema at its end, and if state operations are checked as
     /// they arrive.
     has_schema: bool,
     checks_state: bool,
@@ -41,7 +41,7 @@ pub(super) struct Attempt {
     /// Position of the message's first state update in the conversation, and the number of updates gathered.
     start: i64,
     applied: usize,
-    /// Time of the last append, and whether gathered entries wait for the pause after it.
+    /// Time of the last append, and a flag set while gathered entries wait for the pause after it.
     last: Option<Instant>,
     waits: bool,
 }
@@ -51,11 +51,11 @@ pub(super) struct Attempt {
 pub(super) struct Repeat {
     /// Number of re-asks so far.
     pub(super) reasks: u32,
-    /// Whether a discarded reply is kept in the record.
+    /// True if a discarded reply is kept in the record.
     pub(super) keeps: bool,
-    /// Whether its items are kept, since it may be used after all if nothing better follows.
+    /// True if its items are kept, since it may be used after all if nothing better follows.
     pub(super) hears: bool,
-    /// Whether it is held until its end, since it must be better than an earlier one.
+    /// True if it is held until its end, since it must be better than an earlier one.
     pub(super) waits: bool,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Gather {
     batch: Batch,
     seq: u64,
     reasks: u32,
-    /// Whether an event was emitted, and whether one of the answer was.
+    /// Set once an event was emitted, and once one of the answer was.
     begun: bool,
     answering: bool,
     appraisal: Appraisal,
@@ -230,7 +230,7 @@ impl Attempt {
             return Some(End::Finished(FinishReason::Length));
         }
         if !self.shown && self.may_be_shown(run) {
-            // It will not be re-asked, whatever follows.
+            // The reply will not be re-asked, whatever follows.
             (self.shown, self.heard) = (true, None);
         }
         None

@@ -54,7 +54,7 @@ pub(crate) struct Run {
     pub(crate) removed: CancellationToken,
     /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<Offer>,
-    /// Whether raw text counts as delivered once it is on the log.
+    /// True if raw text counts as delivered once it is on the log.
     pub(crate) legacy: bool,
     pub(crate) max_reasks: u32,
     /// Time that the run continues without a reader.
@@ -169,7 +169,7 @@ pub(crate) async fn run(
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
-            // Nobody waits for it: later runs may continue.
+            // No caller waits for it, so later runs may continue.
             drop((turn, leaving));
             Box::pin(close_in_time(&app, &run.live.id)).await;
         }

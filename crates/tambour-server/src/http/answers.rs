@@ -30,7 +30,7 @@ pub(crate) struct ToolResults {
 pub(crate) struct PostedResult {
     /// Id of the call.
     call_id: String,
-    /// Whether the call succeeded.
+    /// True if the call succeeded.
     ok: bool,
     /// Result of the call, when `ok`.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(crate) struct ToolConfirmations {
 pub(crate) struct PostedConfirmation {
     /// Id of the call.
     call_id: String,
-    /// Whether it may run.
+    /// True to allow the call.
     allow: bool,
     /// Reason for a denial, for the model to read.
     #[serde(default)]

@@ -36,10 +36,10 @@ pub(crate) struct Decode {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     finish_reason: Option<FinishReason>,
-    /// Whether to include extension events.
+    /// Includes extension events in the response.
     #[serde(default)]
     extensions: bool,
-    /// Whether to include the reply in its correct form.
+    /// Includes the reply in its correct form.
     #[serde(default)]
     repaired: bool,
 }

@@ -74,13 +74,13 @@ pub(crate) struct NewInput {
     /// Idempotency key: the same input with it gets the same response, as with `Idempotency-Key`.
     #[serde(default)]
     request_id: Option<String>,
-    /// Whether the response is the event stream.
+    /// Responds with the event stream.
     #[serde(default)]
     stream: bool,
-    /// Whether the stream has extension events.
+    /// Includes extension events in the stream.
     #[serde(default)]
     extensions: bool,
-    /// Whether the stream has findings.
+    /// Includes findings in the stream.
     #[serde(default)]
     findings: bool,
 }
@@ -471,7 +471,7 @@ async fn drive(
                 ?unfinished,
                 "the end of a turn could not be written; it is tried again"
             );
-            // Nobody waits for it: later turns may continue.
+            // No caller waits for it, so later turns may continue.
             drop((outlet, begun, running));
             Box::pin(close_in_time(app, &live.id)).await;
         }

@@ -53,7 +53,7 @@ pub(super) struct Reader {
     batch: Option<Arc<Batch>>,
     /// Position within the batch.
     place: Option<Place>,
-    /// Whether thinking and answer are open at this reader's position.
+    /// True while thinking, or the answer, is open at this reader's position.
     thinking: bool,
     answering: bool,
     /// Set when nothing of the log is sent any more.

@@ -84,10 +84,10 @@ pub(crate) struct NewMessage {
     /// `legacy` or `jsonseq_v1`; the setting `llm_app_settings.app_output_protocol` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) output_protocol: Option<String>,
-    /// Whether extension events are sent.
+    /// Sends extension events.
     #[serde(default)]
     pub(super) extensions: bool,
-    /// Whether findings are sent.
+    /// Sends findings.
     #[serde(default)]
     pub(super) findings: bool,
     /// Sampling temperature; 0.7 for `ai_say` when absent.
@@ -114,7 +114,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) upstream_fields: Map<String, Value>,
-    /// Whether the server adds the dialect's format instructions to the system prompt.
+    /// Adds the dialect's format instructions to the system prompt.
     #[serde(default)]
     pub(super) instructions: bool,
     /// Behaviour while another message of the conversation runs.
@@ -130,10 +130,10 @@ pub(crate) struct NewMessage {
     /// Most re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_reasks: Option<u32>,
-    /// Whether the response is the event stream itself.
+    /// Responds with the event stream.
     #[serde(default)]
     pub(super) stream: bool,
-    /// Whether the response is the record, after the reply has ended.
+    /// Responds with the record after the reply has ended.
     #[serde(default)]
     pub(super) wait: bool,
     /// Model as named by a client of another protocol, kept so that its stream can be written again
@@ -160,9 +160,9 @@ pub(crate) struct NewMessage {
 /// Fields of an OpenAI Responses request about the response itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AsResponse {
-    /// Whether the client does not wait for it.
+    /// True if the client does not wait for it.
     pub(super) background: bool,
-    /// Whether it is kept after it was read.
+    /// True if it is stored; otherwise it is deleted once it was read.
     pub(super) store: bool,
     /// Id of the response that it continues.
     pub(super) previous: Option<String>,
@@ -219,11 +219,11 @@ pub(super) struct Foreign {
     pub(super) tools: Vec<ToolChoice>,
     /// Tool choice, as the client wrote it.
     pub(super) tool_choice: Option<Value>,
-    /// Whether the message is cancelled when the client disconnects.
+    /// True if the message is cancelled when the client disconnects.
     pub(super) ends_with_client: bool,
-    /// Whether it continues without a reader for any time.
+    /// True if it continues without a reader indefinitely.
     pub(super) stays: bool,
-    /// Whether it selects the upstream itself instead of by its model.
+    /// True if it selects the upstream itself instead of by its model.
     pub(super) elsewhere: bool,
     /// Fields fixed by the alias that the object `tambour` overrides.
     pub(super) overrides: Vec<String>,

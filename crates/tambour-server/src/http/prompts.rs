@@ -45,10 +45,10 @@ pub(crate) struct RenderPrompt {
     /// Method of counting tokens.
     #[serde(default)]
     tokenizer: Tokenizer,
-    /// Whether a missing variable is an error.
+    /// Treats a missing variable as an error.
     #[serde(default)]
     strict: bool,
-    /// Whether the protocol instructions are added where no slot `protocols` asks for them.
+    /// Adds the protocol instructions where no slot `protocols` asks for them.
     #[serde(default)]
     instructions: bool,
 }

@@ -97,7 +97,7 @@ pub(super) async fn change(
         }
         changes.push((VERSION.to_owned(), json!(now + 1)));
         if let Err(error) = work.store.set(&changes).await {
-            // Whether it was stored is unknown, so the stored values are loaded.
+            // The outcome of the write is unknown, so the stored values are loaded.
             if let Ok(stored) = Settings::load(&*work.store).await {
                 work.replace_settings(stored);
             }

@@ -53,7 +53,7 @@ pub(crate) struct NewOperations {
     /// Reason, for the history; at most 16 KiB.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     analysis: String,
-    /// Whether to apply all operations or none.
+    /// Applies all operations or none.
     #[serde(default)]
     atomic: bool,
     /// Results included in the response.

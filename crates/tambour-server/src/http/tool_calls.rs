@@ -33,7 +33,7 @@ pub(crate) struct NewToolCall {
     /// Name of the caller, if the tool is limited to callers.
     #[serde(default)]
     caller: Option<String>,
-    /// Whether a person has confirmed this call, if the tool requires that.
+    /// True once a person has confirmed this call, if the tool requires that.
     #[serde(default)]
     confirmed: bool,
 }

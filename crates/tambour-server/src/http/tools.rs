@@ -259,7 +259,7 @@ pub(crate) struct InlineTool {
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
     schema: Value,
-    /// Whether a person must confirm each call.
+    /// Requires a person to confirm each call.
     #[serde(default)]
     confirm: bool,
 }

@@ -28,10 +28,10 @@ const LONGEST: usize = 1 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Draft {
-    /// Whether to store the version without publishing it.
+    /// Stores the version without publishing it.
     #[serde(default)]
     draft: bool,
-    /// Whether an editor saved it automatically; for drafts only.
+    /// Marks an automatic save of an editor; for drafts only.
     #[serde(default)]
     autosave: bool,
 }

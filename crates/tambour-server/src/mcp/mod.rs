@@ -40,7 +40,7 @@ pub(crate) struct Listed {
     /// Exposed name.
     pub(crate) name: String,
     pub(crate) definition: Definition,
-    /// Whether the configuration lists it explicitly, not only by `*`.
+    /// True if the configuration lists it explicitly, not only by `*`.
     pub(crate) named: bool,
     /// RFC 3339 time at which it was listed.
     pub(crate) since: String,

@@ -21,7 +21,7 @@ const SCHEMAS: usize = 8 << 20;
 /// Lists the exposed tools of a server.
 ///
 /// # Errors
-/// It does not list them, or sends too many pages.
+/// The server does not list them, or sends too many pages.
 pub(super) async fn list(
     server: &str,
     given: &McpConfig,

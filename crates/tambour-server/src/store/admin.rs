@@ -17,7 +17,7 @@ pub struct Key {
     pub name: String,
     /// SHA-256 of the secret.
     pub hash: Vec<u8>,
-    /// Whether it may change settings and keys.
+    /// Right to change settings and keys.
     pub admin: bool,
     /// RFC 3339 time.
     pub created: String,

@@ -55,9 +55,9 @@ pub struct Version {
 /// Options for storing a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// Whether to publish it at once.
+    /// Publishes it at once.
     pub publish: bool,
-    /// Whether an editor saved it automatically. It replaces the autosave that it is based on, unless that
+    /// True if an editor saved it automatically. It replaces the autosave that it is based on, unless that
     /// one is published or belongs to an earlier ten-minute interval.
     pub autosave: bool,
     /// Most documents of the kind per owner.

@@ -46,9 +46,9 @@ impl Written {
 pub struct NewRun {
     /// Row of the message. The store sets number, server and epoch.
     pub row: MessageRow,
-    /// Whether it opens its conversation. Otherwise that must exist and have the same owner.
+    /// True if it opens its conversation. Otherwise that must exist and have the same owner.
     pub opens: bool,
-    /// Whether it is refused while another message of the conversation runs.
+    /// True if it is refused while another message of the conversation runs.
     pub alone: bool,
     /// RFC 3339 time: an older message with the same idempotency key (`row.repeat`) is another request.
     pub since: String,

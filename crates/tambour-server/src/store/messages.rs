@@ -103,7 +103,7 @@ pub struct Turn {
 pub struct Page<T> {
     /// Rows in order.
     pub rows: Vec<T>,
-    /// Whether more rows follow.
+    /// True if more rows follow.
     pub more: bool,
 }
 

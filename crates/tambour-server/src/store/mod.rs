@@ -98,7 +98,7 @@ pub trait Store: Log + Rows {
     /// Checks that the store can write: writes a probe and waits for the database, at most two seconds.
     ///
     /// # Errors
-    /// It cannot write.
+    /// The store cannot write.
     async fn ready(&self) -> Result<(), StoreError>;
 
     /// Resolves when the store cannot continue and the process must restart.

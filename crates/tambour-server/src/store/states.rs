@@ -47,7 +47,7 @@ pub struct UpdateRow {
     pub id: String,
     /// Number of the message, or of the last one before it.
     pub place: i64,
-    /// Whether it is part of the base: it is still listed but cannot be undone.
+    /// True if it is part of the base: it is still listed but cannot be undone.
     pub passed: bool,
     /// RFC 3339 time.
     pub created: String,

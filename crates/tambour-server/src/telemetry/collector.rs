@@ -46,7 +46,7 @@ pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTr
 struct Client {
     inner: reqwest::Client,
     runtime: Handle,
-    /// Whether the last batch was refused.
+    /// True if the last batch was refused.
     failing: AtomicBool,
 }
 

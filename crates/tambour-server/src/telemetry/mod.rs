@@ -39,7 +39,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct ToolCalled<'a> {
     pub(crate) name: &'a str,
     pub(crate) call_id: &'a str,
-    /// Whether the client runs it instead of the server.
+    /// True if the client runs it instead of the server.
     pub(crate) by_client: bool,
     pub(crate) args: &'a serde_json::Value,
 }

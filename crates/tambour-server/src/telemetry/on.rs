@@ -23,7 +23,7 @@ pub(crate) struct Traces(Option<Arc<Tracing>>);
 struct Tracing {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    /// Whether texts are traced.
+    /// True if texts are traced.
     content: bool,
 }
 

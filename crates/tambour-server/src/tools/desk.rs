@@ -57,7 +57,7 @@ pub(crate) type Answer = Result<Value, ToolError>;
 pub(crate) enum Refusal {
     /// The message has no such call.
     Unknown(String),
-    /// It was answered already, or too late.
+    /// The call was answered already, or its time is over.
     Answered(String),
     /// No such answer is expected.
     NotWaiting(String),

@@ -179,7 +179,7 @@ mod tests {
             ("10.1.2.3", Kind::Private),
             ("172.31.0.1", Kind::Private),
             ("192.168.1.1", Kind::Private),
-            // Shared addresses of carrier-grade NAT begin right above.
+            // Shared addresses of carrier-grade NAT are 100.64.0.0/10.
             ("100.63.255.255", Kind::Public),
             ("100.64.0.0", Kind::Private),
             ("100.127.255.255", Kind::Private),

@@ -29,7 +29,7 @@ pub(crate) use webhook::{Request, Webhooks, environment};
 pub struct ToolLimits {
     /// Hosts of webhooks: `host`, `host:port` or `*.domain`. None by default.
     pub allowed_hosts: Vec<String>,
-    /// Whether an allowed host may have a loopback or private address.
+    /// Permits loopback and private addresses for allowed hosts.
     pub allow_private: bool,
     /// Most replies of one message that may call tools.
     pub max_iterations: u32,
@@ -82,10 +82,10 @@ pub(crate) struct Definition {
     /// Callers that may use it; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) callers: Option<Vec<String>>,
-    /// Whether it has no side effects; `readOnly` of its schema when absent.
+    /// True if it has no side effects; `readOnly` of its schema when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_only: Option<bool>,
-    /// Whether a person must confirm each call.
+    /// Requires a person to confirm each call.
     #[serde(default)]
     pub(crate) confirm: bool,
     /// Executor of the tool.

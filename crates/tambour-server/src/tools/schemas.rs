@@ -49,7 +49,7 @@ impl Schemas {
     /// Returns the compiled schema.
     ///
     /// # Errors
-    /// It is invalid, or exceeds a limit.
+    /// The schema is invalid, or exceeds a limit.
     pub(crate) async fn get(
         &self,
         (aside, owner): (&Aside, &str),

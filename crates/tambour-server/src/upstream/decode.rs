@@ -64,10 +64,10 @@ pub(super) struct Progress {
     pub(super) finish: Option<End>,
     /// Set when the service has announced the end of the stream.
     pub(super) done: bool,
-    /// Whether bytes were received, and whether a frame of them was readable.
+    /// Set once bytes were received, and once a frame of them was readable.
     some: bool,
     understood: bool,
-    /// Whether a JSON object was broken, so that its content is missing.
+    /// True if a JSON object was broken, so that its content is missing.
     lost: bool,
     /// Bytes of the calls so far, and their number.
     length: usize,

@@ -64,7 +64,7 @@ pub enum Kept {
     Gemini {
         /// Signature of the reasoning.
         signature: Option<String>,
-        /// Whether the service assigned the call's id.
+        /// True if the service assigned the call's id.
         named: bool,
     },
 }

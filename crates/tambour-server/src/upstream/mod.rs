@@ -98,7 +98,7 @@ pub struct Ask {
     pub tool_choice: Option<Value>,
     /// Further fields of the service's request, unchanged.
     pub more: Map<String, Value>,
-    /// Whether a fallback remains, so that long waits are avoided.
+    /// Avoids long waits, since a fallback remains.
     pub hurry: bool,
     /// Most bytes of the reply (`limits.input`); the default when absent.
     pub input: Option<usize>,

@@ -29,7 +29,7 @@ pub(super) struct Proxied {
 /// Connection before TLS with the host.
 pub(super) struct Line {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// Whether the peer is a proxy that reads the requests.
+    /// True if the peer is a proxy that reads the requests.
     forwards: bool,
 }
 

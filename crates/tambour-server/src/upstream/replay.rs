@@ -48,7 +48,7 @@ impl Replay {
     /// Loads the included recordings of real models.
     ///
     /// # Errors
-    /// One of them is invalid.
+    /// A recording is invalid.
     pub fn demo() -> Result<Replay, String> {
         let mut replay = Replay::read(&DEMO.concat(), DEMO_PACE)?;
         // The demonstration shows complete replies only.

@@ -23,7 +23,7 @@ const SOME: usize = 64 << 10;
 pub(super) struct Stream {
     bytes: Incoming,
     timeouts: Timeouts,
-    /// Whether the first byte was received.
+    /// True if the first byte was received.
     begun: bool,
     /// Time of the last data, and of the last content.
     last: Instant,

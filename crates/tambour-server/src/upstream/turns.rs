@@ -21,7 +21,7 @@ pub(super) struct Said<'a> {
 
 /// Everything that one side says in a row.
 pub(super) struct Turn<'a> {
-    /// Whether the model speaks.
+    /// True if the model speaks.
     pub(super) model: bool,
     pub(super) parts: Vec<Part<'a>>,
 }

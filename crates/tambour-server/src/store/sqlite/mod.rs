@@ -63,9 +63,9 @@ pub struct SqliteStore {
 /// Options for opening a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreOptions {
-    /// Whether acknowledged data must survive a power cut.
+    /// Makes acknowledged data survive a power cut.
     pub durable: bool,
-    /// Whether to open it although messages are lost.
+    /// Opens it although messages are lost.
     pub accept_loss: bool,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Tail {
 pub(super) struct Progress {
     /// Number of the last entry that readers may see.
     pub(super) last: u64,
-    /// Whether nothing follows it.
+    /// True if nothing follows it.
     pub(super) ended: bool,
 }
 
@@ -72,9 +72,9 @@ pub(super) struct Position {
 /// Follow-up work after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Appended {
-    /// Whether the writer has to be notified.
+    /// True if the writer has to be notified.
     pub(super) tell: bool,
-    /// Whether so much is waiting that the run should wait.
+    /// True if so much is waiting that the run should wait.
     pub(super) ahead: bool,
     /// Position after the appended entries.
     pub(super) upto: Position,

@@ -177,7 +177,7 @@ struct Content<'a> {
 struct Part<'a> {
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
-    /// Whether it is reasoning.
+    /// True if it is reasoning.
     #[serde(default)]
     thought: bool,
     #[serde(borrow, default)]

@@ -142,7 +142,7 @@ fn tell(report: &JournalReport, accepted: bool) {
 
 struct Reader<'a> {
     pool: &'a SqlitePool,
-    /// Whether the database was created by this start.
+    /// True if the database was created by this start.
     is_new: bool,
     known: HashMap<String, MessageEnd>,
     messages: Vec<MessageRow>,
@@ -162,7 +162,7 @@ struct Reader<'a> {
 struct MessageEnd {
     /// Last entry that its log has, or will have.
     last: u64,
-    /// Whether its row exists, or will.
+    /// True if its row exists, or will.
     exists: bool,
 }
 
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Notes that entries of a message up to `last` were written, whether they exist or not.
+    /// Records that entries of a message up to `last` were written, even if they are lost.
     fn note_written(&mut self, message: String, last: u64) {
         let upto = self.report.written.entry(message).or_default();
         *upto = last.max(*upto);
