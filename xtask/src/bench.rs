@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
     let found = BENCHES.iter().find(|(known, ..)| *known == name);
     let names: Vec<&str> = BENCHES.iter().map(|(name, ..)| *name).collect();
-    let (_, package, bench) = found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
+    let (_, package, bench) =
+        found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
     let mut command = cargo(&["bench", "--quiet", "-p", package, "--bench", bench, "--"]);
     let status = command.args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");

@@ -16,7 +16,7 @@ use tambour::{End, Event, Finding, Options, Sink};
 use tambour_prompt::dialogue::script_test::{
     Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
 };
-use tambour_prompt::dialogue::{Call, Dialogue, Env, Reply, Settings, Status, Turn, Want};
+use tambour_prompt::dialogue::{Call, CallKind, Dialogue, Env, Reply, Settings, Status, Turn, Want};
 use tambour_prompt::script::Script;
 use tambour_prompt::template::Files;
 use tambour_server::Config;
@@ -369,6 +369,7 @@ impl Run {
         let mut ask = Ask {
             messages: messages.collect(),
             dialect: call.kind.name().to_owned(),
+            round: matches!(call.kind, CallKind::Say { .. }).then_some((call.round, self.options.texts.language)),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             response_format: call.schema(&self.options).map(|schema| {

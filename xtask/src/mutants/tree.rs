@@ -18,7 +18,7 @@ const PARTS: &[&str] =
 const LONGEST: Duration = Duration::from_secs(180);
 
 /// Nothing here runs for long: what is compiled is not made fast.
-const CONFIG: [&str; 3] = [
+const CONFIG: [&str; 4] = [
     "profile.dev.package.tambour.opt-level=0",
     "profile.dev.package.tambour-prompt.opt-level=0",
     "profile.dev.package.tambour-fixtures.opt-level=0",

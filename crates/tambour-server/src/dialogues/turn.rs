@@ -292,6 +292,8 @@ impl Running<'_> {
             messages: messages.collect(),
             span: self.span.clone(),
             dialect: call.kind.name().to_owned(),
+            round: matches!(call.kind, CallKind::Say { .. })
+                .then_some((call.round, self.options.texts.language)),
             input: Some(self.options.limits.input),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),

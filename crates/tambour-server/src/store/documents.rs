@@ -58,7 +58,7 @@ pub struct Put {
     /// Publishes it at once.
     pub publish: bool,
     /// True if an editor saved it automatically. It replaces the autosave that it is based on, unless that
-    /// one is published or belongs to an earlier ten-minute interval.
+    /// one is published, is run by a dialogue or belongs to an earlier ten-minute interval.
     pub autosave: bool,
     /// Most documents of the kind per owner.
     pub most: u32,

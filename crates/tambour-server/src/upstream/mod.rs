@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tambour::End;
 use tambour::event::Failure;
+use tambour::texts::Language;
 
 use crate::app::upstreams;
 use crate::config::{Config, ConfigError, Price};
@@ -80,6 +81,8 @@ pub struct Ask {
     pub model: Option<String>,
     /// Dialect that the reply is read as; selects recordings.
     pub dialect: String,
+    /// Round of an `ai_say`, from 1, and the language of its script; select recordings.
+    pub round: Option<(u32, Language)>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Most tokens of the reply.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tambour::End;
 use tambour::dialect::DIALECTS;
 use tambour::event::{Failure, FinishReason};
-use tambour::texts::{in_words, listed};
+use tambour::texts::{Language, in_words, listed};
 
 use super::{Ask, Item, failure};
 
@@ -31,15 +31,23 @@ struct Record {
     protocol: Option<String>,
     #[serde(default)]
     delays_ms: Option<Vec<u64>>,
+    /// Round of an `ai_say` that the recording answers, from 1; any round if absent.
+    #[serde(default)]
+    round: Option<u32>,
+    /// Language of the recording.
+    #[serde(default)]
+    lang: Option<String>,
 }
 
 /// Recordings included in the product.
-const DEMO: [&str; 5] = [
+const DEMO: [&str; 6] = [
     include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
     include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
     include_str!("../../../../fixtures/recorded/aiplan.jsonl"),
     include_str!("../../../../fixtures/recorded/ai_say.jsonl"),
     include_str!("../../../../fixtures/recorded/filament.jsonl"),
+    // Authored: understanding that rises from round to round, so that a dialogue ends where its threshold says.
+    include_str!("../../demo/rounds.jsonl"),
 ];
 /// Approximate pace of a small model on a laptop.
 const DEMO_PACE: Duration = Duration::from_millis(25);
@@ -81,7 +89,7 @@ impl Replay {
     pub(super) fn open(&self, ask: &Ask) -> Result<Playing, Failure> {
         let record = match &ask.model {
             Some(id) => self.records.iter().find(|record| record.id == *id).cloned(),
-            None => self.turn(&ask.dialect),
+            None => self.of_round(ask).or_else(|| self.turn(&ask.dialect)),
         };
         let record = record.ok_or_else(|| {
             let message = match &ask.model {
@@ -106,10 +114,21 @@ impl Replay {
         Ok(Playing { record, at: 0, pace: self.pace })
     }
 
+    /// Returns the recording of the request's round, in its language if there is one: of the last round that is not after it.
+    fn of_round(&self, ask: &Ask) -> Option<Arc<Record>> {
+        let (round, language) = ask.round?;
+        let language = if language == Language::Zh { "zh" } else { "en" };
+        let rank = |record: &&Arc<Record>| (record.lang.as_deref() == Some(language), record.round);
+        let of_dialect = self.records.iter().filter(|record| record.protocol.as_ref() == Some(&ask.dialect));
+        let until = of_dialect.filter(|record| record.round.is_some_and(|of| of <= round));
+        until.max_by_key(rank).cloned()
+    }
+
     fn turn(&self, dialect: &str) -> Option<Arc<Record>> {
         let any = matches!(dialect, "auto" | "plain");
         let fits = |record: &&Arc<Record>| {
-            any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect)
+            record.round.is_none()
+                && (any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
         };
         let of_dialect: Vec<&Arc<Record>> = self.records.iter().filter(fits).collect();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);

@@ -526,6 +526,32 @@ async fn a_question_streams() {
 }
 
 #[tokio::test]
+async fn recorded_rounds_end_where_the_threshold_says() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/rounds.jsonl");
+    for (language, greeting) in [("zh", "你好！"), ("en", "Hello!")] {
+        let folder = crate::server::Folder::new();
+        let mut config = config(&folder);
+        config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
+        let server = Tambour::serve(folder, config).await;
+        let changed = server.put("/api/v1/settings", &json!({"text_language": language})).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        for (threshold, rounds) in [(60, 2), (70, 3), (80, 4)] {
+            let criteria = format!("{{understanding_threshold: {threshold}, has_questions: false}}");
+            let action = format!("{{type: ai_say, content: A, max_rounds: 9, exit_criteria: {criteria}}}");
+            let id = started(&server, &[&action]).await;
+            let mut turn = server.post(&format!("/api/v1/dialogues/{id}/input"), &json!({})).await.json;
+            assert!(turn["ai_message"].as_str().is_some_and(|text| text.starts_with(greeting)), "{turn}");
+            let mut asked = 1;
+            while turn["completed"] == json!(false) && asked < 9 {
+                turn = say(&server, &id, "嗯").await;
+                asked += 1;
+            }
+            assert_eq!(asked, rounds, "{threshold}: {turn}"); // S-069
+        }
+    }
+}
+
+#[tokio::test]
 async fn turns_count_among_what_runs() {
     let gate = Gate::new();
     let mut slow = vec![Step::Wait(gate.clone())];

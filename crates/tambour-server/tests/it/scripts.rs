@@ -337,8 +337,14 @@ async fn autosaves_of_ten_minutes_are_one_version() {
     assert_eq!(back.status, 200);
     let left = versions().await;
     assert!([1, 5, 6, 7, 8, 9].iter().all(|version| left.contains(version)), "{left:?}");
+    // One that a dialogue runs stays too.
+    let run = json!({"script_id": made.json["script_id"], "version": 9});
+    let dialogue = server.post("/api/v1/dialogues", &run).await;
+    assert_eq!(dialogue.status, 201, "{}", dialogue.text);
+    assert_eq!(put(autosave, "h", Some(9)).await.json["version"], 10);
+    assert!(versions().await.contains(&9));
     let stale = put(autosave, "stale", Some(5)).await;
     assert_eq!((stale.status, stale.problem()), (412, "changed_meanwhile"));
-    let none = put("autosave=true", "h", Some(9)).await;
+    let none = put("autosave=true", "i", Some(10)).await;
     assert_eq!((none.status, &none.json["field"]), (422, &json!("autosave")), "{}", none.text);
 }

@@ -6,11 +6,12 @@ use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
 use super::commit::{begin, end};
+use super::documents::keep_version;
 use super::kept::delete_naming;
 use crate::fail;
 use crate::store::{
-    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, Once, Page, Progress, Repeat, Retention,
-    StoreError,
+    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, DocumentKind, Once, Page, Progress, Repeat,
+    Retention, StoreError,
 };
 
 #[async_trait]
@@ -209,8 +210,8 @@ async fn insert(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::R
     );
     let query = query.bind(&row.id).bind(&row.owner).bind(&row.created).bind(&row.changed);
     let query = query.bind(&row.script_id).bind(row.version).bind(&row.script).bind(&row.status);
-    query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(connection).await?;
-    Ok(())
+    query.bind(&row.state).bind(&row.session).bind(&row.origin).execute(&mut *connection).await?;
+    keep_version(connection, (&row.owner, DocumentKind::Script), &row.script_id, row.version).await
 }
 
 /// Updates state, status and time of a dialogue.

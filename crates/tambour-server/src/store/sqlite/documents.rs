@@ -142,11 +142,22 @@ async fn take_into_use(
         return Ok(DocumentChange::Missing);
     }
     // A published version is kept even after another one is published.
+    keep_version(connection, of, id, version).await?;
+    Ok(DocumentChange::Done)
+}
+
+/// Makes a version stay when the next autosave comes: somebody has used it.
+pub(super) async fn keep_version(
+    connection: &mut SqliteConnection,
+    of: OfKind<'_>,
+    id: &str,
+    version: u32,
+) -> sqlx::Result<()> {
     let query = sqlx::query(
         "update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?",
     );
-    query.bind(of.0).bind(of.1.word()).bind(id).bind(version).execute(&mut *connection).await?;
-    Ok(DocumentChange::Done)
+    query.bind(of.0).bind(of.1.word()).bind(id).bind(version).execute(connection).await?;
+    Ok(())
 }
 
 async fn delete(
