@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Once, Page, Retention, StoreError};
+use super::{Figures, Once, Page, Retention, StoreError};
 
 /// A dialogue as it is stored.
 #[derive(Clone, Debug)]
@@ -70,6 +70,8 @@ pub enum CallRecord {
     Turn(String),
     /// In the place of the last turn, which is over.
     TurnOver(String),
+    /// Addition to the figures, of calls that are over. It stays when the dialogue is deleted.
+    Figures(Vec<Figures>),
 }
 
 /// Dialogues of a store.
