@@ -2179,6 +2179,11 @@ export interface components {
                 repaired: number;
                 /** @description completed replies in whose place another text is shown, or which are kept as prose */
                 replaced: number;
+                repairs: {
+                    code: string;
+                    count: number;
+                    rule: string;
+                }[];
                 /** @description tokens among them for which no price is configured */
                 unpriced_tokens: number;
             };

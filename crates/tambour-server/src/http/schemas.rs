@@ -664,7 +664,7 @@ fn figures(text: &Value, number: &Value) -> Value {
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
         ("total", of(&[])),
-        ("times", list(&of(std::slice::from_ref(&time)))),
+        ("times", list(&of(&[time.clone(), ("repairs", list(&rule))]))),
         ("upstreams", list(&of(std::slice::from_ref(&upstream)))),
         ("data", list(&of(&[time, upstream]))),
         ("repairs", list(&rule)),

@@ -121,6 +121,15 @@ pub struct StepFigures {
     pub first_texts: FirstTexts,
 }
 
+/// Repairs by one rule in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRepairs {
+    /// The step, such as `2026-01-31T09` or `2026-01-31`.
+    pub time: String,
+    /// The rule, and the number of its repairs.
+    pub rule: RuleCount,
+}
+
 /// Distribution of times to the first text: counts by bucket, of which four double the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstTexts(Vec<i64>);
@@ -190,7 +199,8 @@ pub trait ReplyFigures: Send + Sync {
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError>;
 
-    /// Repairs by rule of one owner, or of all, from one day to another, both included: the most frequent first.
+    /// Repairs of one owner, or of all, from one day to another, both included: by step and rule, the first step first, of the rules
+    /// that repaired most.
     ///
     /// # Errors
     /// The database failed.
@@ -198,6 +208,7 @@ pub trait ReplyFigures: Send + Sync {
         &self,
         owner: Option<&str>,
         from_to: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<RuleCount>, StoreError>;
+        step: FigureStep,
+        rules: u32,
+    ) -> Result<Vec<StepRepairs>, StoreError>;
 }
