@@ -2638,6 +2638,8 @@ export interface components {
         };
         Played: {
             coverage: components["schemas"]["Coverage"];
+            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            text_language?: string | null;
             dialogue_id: string;
             error: Record<string, never> | null;
             /** @enum {string} */
@@ -2893,6 +2895,8 @@ export interface components {
             }[];
             version: number;
         };
+            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            text_language?: string | null;
         SettingsChange: {
             llm_app_settings?: {
                 app_output_protocol?: string;
