@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Browser, type Page } from "playwright-core";
-import { assertAccessible, assertFits, openBrowser, withPage } from "./support/browser.ts";
+import { assertAccessible, assertFits, downloadOf, openBrowser, withPage } from "./support/browser.ts";
 import { emptyRate, leastRate, scrollingRate } from "./support/frames.ts";
 import { Studio } from "./support/server.ts";
 
@@ -64,12 +64,6 @@ async function check(page: Page, names: Names, text: string): Promise<void> {
 async function exported(page: Page, names: Names, format: string): Promise<string> {
   await page.getByRole("button", { name: names.export }).click();
   return downloadOf(page, () => page.getByRole("menuitem", { name: format, exact: true }).click());
-}
-
-/** The file that is handed out. */
-async function downloadOf(page: Page, act: () => Promise<void>): Promise<string> {
-  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
-  return readFileSync(await download.path(), "utf8");
 }
 
 for (const language of ["zh", "en"] as const) {
@@ -255,61 +249,6 @@ test("reading a large file is stopped, and what was read stays", async () => {
     await page.getByText("文件没有读完，仅显示已读取的记录。").waitFor();
     await page.getByRole("option").first().click();
     await page.getByRole("region", { name: /条记录/ }).getByText(/个错误/).waitFor();
-  });
-});
-
-test("a long text is shown in parts, and handed out as a whole", async () => {
-  const path = join(folder, "long.jsonl");
-  const filler = "0123456789 ".repeat(41_000);
-  const records = [{ id: "long", protocol: "thinkingml", reply: `<final>\n${filler}\n</final>\n` }, { id: "broken", other: filler }];
-  const lines = records.map((record) => JSON.stringify(record));
-  writeFileSync(path, `${lines.join("\n")}\n`);
-  await withPage(browser, studio, { language: "en" }, async (page) => {
-    await page.goto("/inspect");
-    await page.locator("input[type=file]").setInputFiles(path);
-    await page.getByRole("option").nth(1).click();
-    const record = page.getByRole("region", { name: "Record 2" }).first();
-    await record.getByText(/^Part 1 of 3 \(451 kB\)$/).waitFor();
-    const text = record.getByRole("region", { name: "Record 2" });
-    const shown = [await text.innerText()];
-    for (const part of [2, 3]) {
-      await record.getByRole("button", { name: "Next part" }).click();
-      await record.getByText(`Part ${part} of 3`).waitFor();
-      shown.push(await text.innerText());
-    }
-    assert.equal(shown.join(""), lines[1]);
-    assert.equal(await record.getByRole("button", { name: "Next part" }).isDisabled(), true);
-    const whole = await downloadOf(page, () => record.getByRole("button", { name: "Download" }).click());
-    assert.equal(whole, lines[1]);
-    await page.getByRole("option").first().click();
-    const raw = await downloadOf(page, () => page.getByRole("button", { name: "Download the raw text" }).click());
-    assert.equal(raw, records[0]?.reply);
-    await assertAccessible(page);
-  });
-});
-
-test("of an answer of many blocks those in view are in the page, and long thoughts and values are shown in parts", async () => {
-  const path = join(folder, "blocks.jsonl");
-  const long = "0123456789 ".repeat(20_000);
-  const blocks = Array.from({ length: 300 }, (_, at) => `<details>\n<summary>Block ${at}</summary>\ntext\n</details>\n`).join("");
-  const component = `<ui_component view="game.notes">\n${JSON.stringify({ notes: long })}\n</ui_component>\n`;
-  const reply = `<thought>\n${long}\n</thought>\n<content>\nx\n</content>\n${component}${blocks}`;
-  const record = JSON.stringify({ id: "many", protocol: "filament", reply });
-  writeFileSync(path, `${record}\n${record}\n`);
-  await withPage(browser, studio, {}, async (page) => {
-    await page.goto("/inspect");
-    await page.locator("input[type=file]").setInputFiles(path);
-    await page.getByRole("option").first().click();
-    await page.getByText(/^As shown$/).click();
-    const answer = page.getByRole("list", { name: "Answer" });
-    await answer.getByText("Block 0", { exact: true }).waitFor();
-    assert.ok((await answer.getByRole("listitem").count()) < 60);
-    await answer.getByText(/^Part 1 of 2/).waitFor();
-    // Folded first.
-    const log = page.locator("details").filter({ has: page.locator("summary", { hasText: /^Thinking / }) }).first();
-    await log.locator("summary").first().click();
-    await log.getByText(/^Part 1 of 2/).waitFor();
-    await assertAccessible(page);
   });
 });
 

@@ -28,3 +28,22 @@ for (const language of ["en", "zh"] as const) {
     });
   });
 }
+
+test("repairs by rule are seen over time", async () => {
+  await makeQuest(studio);
+  const { repairs } = (await studio.request("GET", "/api/v1/figures")) as { repairs: { rule: string; code: string; count: number }[] };
+  const [first] = repairs;
+  assert.ok(first !== undefined);
+  await withPage(browser, studio, {}, async (page) => {
+    for (const range of ["2d", "30d"]) {
+      await page.goto(`/?range=${range}`);
+      const plot = page.getByRole("figure", { name: "Repairs by rule" });
+      await plot.getByRole("img", { name: "Repairs by rule" }).waitFor();
+      await plot.getByRole("button", { name: "Show as table" }).click();
+      await plot.getByRole("columnheader", { name: `${first.rule} ${first.code}` }).waitFor();
+      const counts = (await plot.getByRole("row").allInnerTexts()).slice(1).map((row) => Number(row.split("\t")[1]));
+      assert.equal(counts.reduce((sum, count) => sum + count, 0), first.count, range);
+      await assertAccessible(page);
+    }
+  });
+});

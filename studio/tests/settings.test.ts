@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Browser } from "playwright-core";
 import { assertAccessible, assertFits, openBrowser, settled, withPage } from "./support/browser.ts";
@@ -123,6 +126,32 @@ test("an upstream is tested, and nothing stays of that", async () => {
     const { data } = (await studio.request("GET", "/api/v1/conversations")) as { data: unknown[] };
     assert.deepEqual(data, []);
   });
+});
+
+test("an alias is tested with its upstream and model, and told why it fails", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tambour-aliases-"));
+  const config = join(folder, "tambour.toml");
+  const away = 'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "a-model"\n';
+  const aliases = '[aliases.quick]\nupstream = "demo"\n[aliases.far]\nupstream = "away"\nmodel = "m-7"\n';
+  writeFileSync(config, `default_upstream = "demo"\n[timeouts]\nattempts = 1\n[upstreams.away]\n${away}${aliases}`);
+  try {
+    await withStudio({ args: ["--config", config] }, async (studio) => {
+      for (const language of ["en", "zh"] as const) {
+        await withPage(browser, studio, { language }, async (page) => {
+          const name = (alias: string) => (language === "en" ? `Test the alias ${alias}` : `测试别名 ${alias} 的连接`);
+          const row = (alias: string) => page.getByRole("row").filter({ has: page.getByRole("button", { name: name(alias) }) });
+          await page.goto("/settings");
+          await row("quick").getByRole("button").click();
+          await row("quick").getByText(language === "en" ? /^demo.*: First text after \d+ ms/ : /^demo.*：\d+ 毫秒后收到首段文本/).waitFor({ timeout: 40_000 });
+          await row("far").getByRole("button").click();
+          await row("far").getByText(language === "en" ? /^away · m-7: Failed: ./ : /^away · m-7：失败：./).waitFor();
+          await assertAccessible(page);
+        });
+      }
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("tools beyond the first page of the listing are shown", async () => {

@@ -86,6 +86,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/aliases/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the upstream of an alias for a few tokens of its model, to see whether it answers */
+        post: operations["testAlias"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cards": {
         parameters: {
             query?: never;
@@ -1406,6 +1423,18 @@ export interface components {
             message_id: string;
             request_id: string;
         };
+        AliasTest: {
+            elapsed_ms: number;
+            error?: {
+                code: string;
+                message: string;
+                retryable: boolean;
+            };
+            model: string | null;
+            name: string;
+            ok: boolean;
+            upstream: string;
+        };
         Cancelled: {
             message_id: string;
             status: string;
@@ -2150,6 +2179,11 @@ export interface components {
                 output_tokens: number;
                 /** @description completed replies that were repaired, and are used */
                 repaired: number;
+                repairs: {
+                    code: string;
+                    count: number;
+                    rule: string;
+                }[];
                 /** @description completed replies in whose place another text is shown, or which are kept as prose */
                 replaced: number;
                 /** @description a day, or the RFC 3339 time at which an hour begins */
@@ -2604,6 +2638,8 @@ export interface components {
         NewScript: {
             /** @description A name for people; with `PUT` the present one if absent. */
             name?: string | null;
+            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            text_language?: string | null;
             /** @description The script. */
             yaml: string;
         };
@@ -2859,6 +2895,8 @@ export interface components {
         };
         /** @description What is asked of `POST /api/v1/scripts/validate`. */
         ScriptText: {
+            /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
+            text_language?: string | null;
             /** @description The script. */
             yaml: string;
         };
@@ -3932,6 +3970,181 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable" | "server_full";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    testAlias: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AliasTest"];
+                };
+            };
+            /** @description `malformed_request`: path, query or body cannot be read, or the body broke off */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `forbidden`: it needs a key with the `admin` right
+             *     `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: there is no such thing of this owner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /**
+             * @description `too_large`: the body is longer than it may be
+             *     `too_many_values`: the values of the body take more memory than they may; `line` and `column` say where most of them stand
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large" | "too_many_values";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /** @description `unknown_upstream`: there is no such upstream; `close` has similar ones */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_upstream";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /**
+             * @description `rate_limited`: the key asks more often than it may in a minute
+             *     `tokens_used_up`: the key has used the tokens that it has in a day
+             */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "rate_limited" | "tokens_used_up";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests take the memory that this one needs
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "overloaded";
                         /** @constant */
                         status?: 503;
                     };

@@ -39,6 +39,9 @@ export function prefer(change: Partial<Preferences>): void {
   listeners.forEach((listener) => listener());
 }
 
+/** The language of the page as it is now. */
+export const currentLanguage = (): Language => preferences.language;
+
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

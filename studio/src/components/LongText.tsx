@@ -1,10 +1,7 @@
-import { DownloadOutlined, LeftOutlined, RightOutlined } from "@ant-design/icons";
-import { Button } from "antd";
 import { useMemo, useState } from "react";
-import { common } from "../i18n/texts/common.ts";
-import { useFormat, useText } from "../i18n/useText.ts";
 import { download } from "./download.ts";
 import styles from "./LongText.module.css";
+import { PartBar } from "./PartBar.tsx";
 import { partStarts } from "./textParts.ts";
 
 type LongTextProps = {
@@ -22,8 +19,6 @@ type LongTextProps = {
 /** Plain text of any length: a long one is shown in parts, and can be downloaded as a whole. */
 export function LongText(props: LongTextProps) {
   const { text, label, fileName = "text.txt", maxHeight = "60vh", bare = false, prose = false } = props;
-  const t = useText(common);
-  const format = useFormat();
   const starts = useMemo(() => partStarts(text), [text]);
   const [chosen, setChosen] = useState(0);
   const part = Math.min(chosen, starts.length - 1);
@@ -31,28 +26,7 @@ export function LongText(props: LongTextProps) {
   return (
     <div className={bare || prose ? `${styles["text"] ?? ""} ${styles["bare"] ?? ""}` : styles["text"]}>
       {starts.length > 1 && (
-        <div className={styles["bar"]}>
-          <Button
-            size="small"
-            icon={<LeftOutlined />}
-            aria-label={t("previousPart")}
-            disabled={part === 0}
-            onClick={() => setChosen(part - 1)}
-          />
-          <span role="status">
-            {t("partShown", { part: part + 1, parts: starts.length, size: format.bytes(text.length) })}
-          </span>
-          <Button
-            size="small"
-            icon={<RightOutlined />}
-            aria-label={t("nextPart")}
-            disabled={part === starts.length - 1}
-            onClick={() => setChosen(part + 1)}
-          />
-          <Button size="small" icon={<DownloadOutlined />} onClick={() => download(fileName, text)}>
-            {t("download")}
-          </Button>
-        </div>
+        <PartBar part={part} parts={starts.length} size={text.length} onPart={setChosen} onDownload={() => download(fileName, text)} />
       )}
       {prose ? (
         <div className={styles["prose"]}>{shown}</div>

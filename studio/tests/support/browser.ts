@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { AxeBuilder } from "@axe-core/playwright";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { type Studio } from "./server.ts";
@@ -82,4 +82,10 @@ export async function assertAccessible(page: Page, exclude: readonly string[] = 
 export async function assertFits(page: Page): Promise<void> {
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(beyond <= 0, `the page is ${beyond} px wider than the window`);
+}
+
+/** The file that is handed out. */
+export async function downloadOf(page: Page, act: () => Promise<void>): Promise<string> {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+  return readFileSync(await download.path(), "utf8");
 }

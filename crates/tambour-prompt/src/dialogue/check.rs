@@ -26,10 +26,20 @@ const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
 /// variables, invalid conditions. Problems are in source order.
 #[must_use]
 pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+    check_told(script, templates, (language, language))
+}
+
+/// As [`check`], with the language of the texts and that of the problems.
+fn check_told(
+    script: &Script,
+    templates: &dyn Templates,
+    (texts, language): (Language, Language),
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, session) in script.sessions.iter().enumerate() {
         let mut check = Check {
             templates,
+            texts,
             language,
             problems: &mut problems,
             used: BTreeSet::new(),
@@ -47,10 +57,21 @@ pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> 
 /// read.
 #[must_use]
 pub fn check_all(loaded: Loaded, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+    check_all_told(loaded, templates, language, language)
+}
+
+/// As [`check_all`], with the problems in the language of who reads them: which templates the script uses follows from that of the texts.
+#[must_use]
+pub fn check_all_told(
+    loaded: Loaded,
+    templates: &dyn Templates,
+    texts: Language,
+    told: Language,
+) -> Vec<Problem> {
     let Loaded { script, part, mut problems } = loaded;
     let whole = script.is_some();
     if let Some(script) = script.or(part) {
-        let found = check(&script, templates, language).into_iter();
+        let found = check_told(&script, templates, (texts, told)).into_iter();
         problems
             .extend(found.filter(|problem| whole || problem.report.rule.code != rules::VARIABLE_UNUSED.code));
     }
@@ -65,6 +86,9 @@ fn is_flat(session: &Session) -> bool {
 
 struct Check<'a> {
     templates: &'a dyn Templates,
+    /// Language of the texts, whose templates are used.
+    texts: Language,
+    /// Language of the problems.
     language: Language,
     problems: &'a mut Vec<Problem>,
     /// Variables that are used.
@@ -163,7 +187,7 @@ impl Check<'_> {
             self.text((&action.path, spot), &format!("`{name}`"), &Template::parse(text), known, "S-038");
             self.braces((&action.path, spot), name, text, known);
         }
-        let Some(id) = template_id(action, self.language) else { return };
+        let Some(id) = template_id(action, self.texts) else { return };
         match self.templates.template(&id) {
             Ok(template) => self.text(
                 (&action.path, action.spot_of(&["template"])),

@@ -24,7 +24,7 @@ use crate::ids;
 use crate::keys::Caller;
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::store::{CallRecord, DialogueRow, Once, Progress, StoreError, Written};
+use crate::store::{CallRecord, DialogueRow, Figures, Once, Progress, StoreError, Written};
 use crate::telemetry::Span;
 use crate::upstream::{Ask, Item, Message, Upstream, failure};
 
@@ -75,6 +75,8 @@ struct Running<'a> {
     traced: usize,
     /// Records not stored yet.
     over: Vec<CallRecord>,
+    /// Figures of calls that are over, which go with them.
+    figures: Vec<Figures>,
 }
 
 /// Result of one model call.
@@ -159,6 +161,7 @@ async fn go(
         record: None,
         traced: 0,
         over: Vec::new(),
+        figures: Vec::new(),
     };
     if let Some(input) = input {
         let record = TurnRecord::begin(&asking.live.id, &input, &running.row.state);
@@ -170,7 +173,14 @@ async fn go(
         running.record = turn_record::last_turn(app, &running.row.id).await?;
     }
     admission.begin().await;
-    let requests = running.go_on(outlet).await?;
+    let requests = match running.go_on(outlet).await {
+        Ok(requests) => requests,
+        Err(problem) => {
+            // Its models were asked, whatever becomes of the dialogue.
+            app.count(&running.figures).await;
+            return Err(problem);
+        }
+    };
     let turn = running.dialogue.turn(&running.script);
     running.write();
     if let Some(mut record) = running.record.take() {
@@ -178,17 +188,21 @@ async fn go(
         running.over.push(CallRecord::TurnOver(json!(record).to_string()));
     }
     let once = once.map(|once| (once.clone(), json!(turn).to_string()));
-    let (DialogueRow { status, state, changed, .. }, records) = (running.row, running.over);
+    let (DialogueRow { status, state, changed, .. }, mut records) = (running.row, running.over);
+    records.push(CallRecord::Figures(running.figures.clone()));
     outlet.close(&turn, &requests, &running.options);
     let ended = match &turn.error {
         None => "completed",
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    outlet
-        .finish(ended, Some(Progress { status, state, changed, records, once }))
-        .await
-        .map_err(unwritten)?;
+    let written = outlet.finish(ended, Some(Progress { status, state, changed, records, once })).await;
+    if let Err(written) = written {
+        if written == Written::Fenced {
+            app.count(&running.figures).await;
+        }
+        return Err(unwritten(written));
+    }
     Ok(turn)
 }
 
@@ -261,7 +275,9 @@ impl Running<'_> {
                         outlet.settled().await.map_err(unwritten)?;
                     }
                     records.push(CallRecord::New(record.to_string()));
+                    records.push(CallRecord::Figures(self.figures.clone()));
                     self.keep(&records).await?;
+                    self.figures.clear();
                     self.call(&call, &mut record, outlet).await;
                     outlet.flush().await.map_err(unwritten)?;
                     // Stored together with what follows: the next step, or the end of the turn.
@@ -395,7 +411,7 @@ impl Running<'_> {
             first_text_ms,
             findings: record.get("findings"),
         };
-        self.app.count(&figures::of_reply(&figures::this_hour(), &self.row.owner, &end, &[spending])).await;
+        self.figures.extend(figures::of_reply(&figures::this_hour(), &self.row.owner, &end, &[spending]));
     }
 
     async fn ask(&self, call: &Call, outlet: &mut Outlet) -> Called {

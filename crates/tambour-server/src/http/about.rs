@@ -220,6 +220,7 @@ const ABOUT: &[About] = about! {
     put "/api/v1/settings" "changeSettings" "settings" [ADMIN, &["settings_changed"], BASED];
     get "/api/v1/upstreams" "listUpstreams" "settings" [ADMIN];
     post "/api/v1/upstreams/{name}/test" "testUpstream" "settings" [ADMIN, &["rate_limited", "tokens_used_up"]];
+    post "/api/v1/aliases/{name}/test" "testAlias" "settings" [ADMIN, &["rate_limited", "tokens_used_up", "unknown_upstream"]];
     get "/api/v1/mcp" "listMcpServers" "settings" [ADMIN];
     get "/api/v1/conversations" "listConversations" "conversations" [LISTED];
     post "/api/v1/conversations" "createConversation" "conversations" [];

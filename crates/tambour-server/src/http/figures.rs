@@ -1,5 +1,6 @@
 //! Figures of replies over time: `GET /api/v1/figures`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::page::Params;
 use super::problem::Problem;
 use crate::app::App;
 use crate::quotas::day;
-use crate::store::{FigureStep, FirstTexts, ReplyCounts, StepFigures};
+use crate::store::{FigureStep, FirstTexts, ReplyCounts, RuleCount, StepFigures, StepRepairs};
 
 /// Default number of days, the last one being today.
 const DAYS: i64 = 7;
@@ -94,18 +95,28 @@ pub(super) async fn show(
     let owner = (!caller.admin).then_some(caller.owner.as_str());
     let (from, to) = (from.to_string(), to.to_string());
     let rows = app.store.figures(owner, (&from, &to), step).await?;
-    let repairs = app.store.repairs(owner, (&from, &to), RULES).await?;
+    let repairs = app.store.repairs(owner, (&from, &to), step, RULES).await?;
     let (mut all, mut times, mut upstreams) = (Sum::default(), BTreeMap::new(), BTreeMap::new());
     let mut data = Vec::with_capacity(rows.len());
     for row in &rows {
         all.add(row);
-        times.entry(&row.time).or_insert_with(Sum::default).add(row);
+        times.entry(&*row.time).or_insert_with(Sum::default).add(row);
         upstreams.entry(&row.upstream).or_insert_with(Sum::default).add(row);
         let mut sum = Sum::default();
         sum.add(row);
         data.push(sum.shown(&[("time", time(&row.time)), ("upstream", upstream(&row.upstream))]));
     }
-    let times: Vec<Value> = times.iter().map(|(at, sum)| sum.shown(&[("time", time(at))])).collect();
+    let mut by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
+    for StepRepairs { time, rule } in &repairs {
+        times.entry(time).or_default();
+        by_time.entry(time).or_default().push(rule);
+    }
+    let times = times.iter().map(|(at, sum)| {
+        let mut rules = by_time.remove(at).unwrap_or_default();
+        rules.sort_by_key(|rule| Reverse(rule.count));
+        sum.shown(&[("time", time(at)), ("repairs", json!(rules))])
+    });
+    let times: Vec<Value> = times.collect();
     let upstreams: Vec<Value> =
         upstreams.iter().map(|(name, sum)| sum.shown(&[("upstream", upstream(name))])).collect();
     Ok(Json(json!({
@@ -117,8 +128,23 @@ pub(super) async fn show(
         "times": times,
         "upstreams": upstreams,
         "data": data,
-        "repairs": repairs,
+        "repairs": by_rule(&repairs),
     })))
+}
+
+/// Repairs of all steps by rule, the most frequent first.
+fn by_rule(repairs: &[StepRepairs]) -> Vec<RuleCount> {
+    let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for StepRepairs { rule: RuleCount { rule, code, count }, .. } in repairs {
+        let sum = sums.entry((rule, code)).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    let sums = sums.into_iter();
+    let mut sums: Vec<RuleCount> = sums
+        .map(|((rule, code), count)| RuleCount { rule: rule.to_owned(), code: code.to_owned(), count })
+        .collect();
+    sums.sort_by_key(|rule| Reverse(rule.count));
+    sums
 }
 
 fn named(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {

@@ -100,6 +100,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
     get "/api/v1/upstreams" "Upstreams and aliases as they are configured, without secrets" None, "200" Json("Upstreams"), services::upstreams;
     post "/api/v1/upstreams/{name}/test" "Ask an upstream for a few tokens, to see whether it answers" None, "200" Json("UpstreamTest"), services::test;
+    post "/api/v1/aliases/{name}/test" "Ask the upstream of an alias for a few tokens of its model, to see whether it answers" None, "200" Json("AliasTest"), services::test_alias;
     get "/api/v1/mcp" "MCP servers: their connections and tools" None, "200" Json("McpServers"), services::mcp;
     put "/api/v1/settings" "Change settings" Some("SettingsChange"), "200" Json("Settings"), settings::change;
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;

@@ -163,7 +163,8 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("Settings", shown_settings(&text, &number)),
         ("SettingsChange", settings()),
         ("Upstreams", upstreams(&text, &flag)),
-        ("UpstreamTest", upstream_test(&text, &number, &flag)),
+        ("UpstreamTest", service_test(&[("name", text.clone())], &number, &flag)),
+        ("AliasTest", service_test(&[("name", text.clone()), ("upstream", text.clone())], &number, &flag)),
         ("McpServers", object(&[("data", list(&mcp_server(&text)))])),
         (
             "Conversations",
@@ -324,15 +325,17 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
     object(&[("currency", text.clone()), ("data", list(&upstream)), ("aliases", list(&alias))])
 }
 
-fn upstream_test(text: &Value, number: &Value, flag: &Value) -> Value {
-    let error = object(&[("code", text.clone()), ("message", text.clone()), ("retryable", flag.clone())]);
-    object(&[
-        ("name", text.clone()),
+/// Test of something that is named.
+fn service_test(named: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
+    let text = json!({"type": "string"});
+    let error = object(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
+    let came = [
         ("ok", flag.clone()),
         ("model", json!({"type": ["string", "null"]})),
         ("elapsed_ms", number.clone()),
         ("error?", error),
-    ])
+    ];
+    object(&[named, came.as_slice()].concat())
 }
 
 fn mcp_server(text: &Value) -> Value {
@@ -664,7 +667,7 @@ fn figures(text: &Value, number: &Value) -> Value {
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
         ("total", of(&[])),
-        ("times", list(&of(std::slice::from_ref(&time)))),
+        ("times", list(&of(&[time.clone(), ("repairs", list(&rule))]))),
         ("upstreams", list(&of(std::slice::from_ref(&upstream)))),
         ("data", list(&of(&[time, upstream]))),
         ("repairs", list(&rule)),

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::options::Language;
-use tambour_prompt::dialogue::check::check_all;
+use tambour_prompt::dialogue::check::check_all_told;
 use tambour_prompt::script::{Problem as Fault, load_in};
 
 use super::if_match::{Tag, tag};
@@ -32,6 +32,10 @@ pub(crate) struct NewScript {
     name: Option<String>,
     /// Text of the script.
     yaml: String,
+    /// Language of what is told of it, `zh` or `en`; that of the setting if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    text_language: Option<Language>,
 }
 
 /// Body of `POST /api/v1/scripts/validate`.
@@ -40,6 +44,10 @@ pub(crate) struct NewScript {
 pub(crate) struct ScriptText {
     /// Text of the script.
     yaml: String,
+    /// Language of what is told of it, `zh` or `en`; that of the setting if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    text_language: Option<Language>,
 }
 
 /// Most bytes of a script checked on the worker instead of the CPU pool: a check takes much longer than
@@ -52,12 +60,13 @@ struct Judged {
     warnings: Vec<Value>,
 }
 
-async fn judge(app: &App, owner: &str, yaml: &str) -> Result<Judged, Problem> {
+/// What is wrong with a script, in a language, or in that of the texts.
+async fn judge(app: &App, owner: &str, yaml: &str, told: Option<Language>) -> Result<Judged, Problem> {
     fits(yaml, "yaml")?;
     let prompts = Prompts::of(app, owner).await?;
-    let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
-    let text = yaml.to_owned();
-    let check = move || check_all(load_in(&text, &limits, language), &prompts, language);
+    let (limits, texts) = (app.loaded().config.limits.clone(), app.settings().texts().language);
+    let (text, told) = (yaml.to_owned(), told.unwrap_or(texts));
+    let check = move || check_all_told(load_in(&text, &limits, told), &prompts, texts, told);
     let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
@@ -79,13 +88,13 @@ fn fault(fault: &Fault) -> Value {
 }
 
 /// Returns the warnings of a script that can run.
-async fn valid(app: &App, owner: &str, yaml: &str) -> Result<Vec<Value>, Problem> {
-    let Judged { errors, warnings } = judge(app, owner, yaml).await?;
+async fn valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Problem> {
+    let Judged { errors, warnings } = judge(app, owner, &new.yaml, new.text_language).await?;
     if errors.is_empty() {
         return Ok(warnings);
     }
     let first = errors[0]["message"].as_str().unwrap_or_default();
-    let detail = match app.settings().texts().language {
+    let detail = match new.text_language.unwrap_or_else(|| app.settings().texts().language) {
         Language::Zh => format!("脚本无法运行：{first}"),
         Language::En => format!("the script cannot run: {first}"),
     };
@@ -102,9 +111,9 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Tag, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
     let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-    let named = new.name.ok_or_else(missing)?;
+    let named = new.name.clone().ok_or_else(missing)?;
     name(&named)?;
-    let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+    let warnings = valid(&app, &caller.owner, &new).await?;
     let id = ids::new("script");
     let by = (caller.owner.as_str(), &HeaderMap::new());
     let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
@@ -123,9 +132,9 @@ pub(super) async fn put(
 ) -> Result<(Tag, Json<Value>), Problem> {
     let new: NewScript = body(&bytes)?;
     let document = owned(&app, &caller.owner, Script, &id).await?;
-    let named = new.name.unwrap_or(document.name);
+    let named = new.name.clone().unwrap_or(document.name);
     name(&named)?;
-    let warnings = valid(&app, &caller.owner, &new.yaml).await?;
+    let warnings = valid(&app, &caller.owner, &new).await?;
     let by = (caller.owner.as_str(), &headers);
     let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
     Ok((tag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
@@ -177,7 +186,7 @@ pub(super) async fn validate(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let ScriptText { yaml } = body(&bytes)?;
-    let Judged { errors, warnings } = judge(&app, &caller.owner, &yaml).await?;
+    let ScriptText { yaml, text_language } = body(&bytes)?;
+    let Judged { errors, warnings } = judge(&app, &caller.owner, &yaml, text_language).await?;
     Ok(Json(json!({ "valid": errors.is_empty(), "errors": errors, "warnings": warnings })))
 }

@@ -82,28 +82,59 @@ pub(super) async fn test(
     admin(&caller)?;
     let loaded = app.loaded();
     let Some(upstream) = loaded.upstreams.get(&name).cloned() else {
-        let known = || loaded.upstreams.keys().map(String::as_str);
-        let problem =
-            Problem::not_found(format!("there is no upstream `{name}`; known: {}", listed(&name, known())));
-        return Err(problem.with("close", close(&name, known())));
+        return Err(missing(("upstream", &name), loaded.upstreams.keys().map(String::as_str)));
     };
-    app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
-    let ask = Ask {
-        messages: vec![Message::new("user", "Say: ok")],
-        dialect: "plain".to_owned(),
-        max_tokens: Some(TOKENS),
-        hurry: true,
-        ..Ask::default()
+    let ask = Ask { dialect: "plain".to_owned(), ..Ask::default() };
+    tried(&app, &caller, &upstream, ask, json!({ "name": name })).await
+}
+
+/// `POST /api/v1/aliases/{name}/test`: asks the upstream of an alias for a few tokens of its model, until the first thing comes. Those
+/// that would be asked in its place are not.
+pub(super) async fn test_alias(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    admin(&caller)?;
+    let loaded = app.loaded();
+    let aliases = &loaded.config.aliases;
+    let Some(AliasConfig { upstream, model, dialect, .. }) = aliases.get(&name) else {
+        return Err(missing(("alias", &name), aliases.keys().map(String::as_str)));
     };
+    let Some(upstream) = loaded.upstream(upstream.as_deref()) else {
+        return Err(Problem::invalid("unknown_upstream", "there is no upstream"));
+    };
+    let dialect = dialect.clone().unwrap_or_else(|| "plain".to_owned());
+    let ask = Ask { model: model.clone(), dialect, ..Ask::default() };
+    let of = json!({ "name": name, "upstream": &*upstream.name });
+    tried(&app, &caller, &upstream, ask, of).await
+}
+
+/// A name that there is not, with those that there are.
+fn missing<'a>((what, name): (&str, &str), known: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    let names = listed(name, known.clone());
+    let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
+    Problem::not_found(format!("there is no {what} `{name}`; {names}")).with("close", close(name, known))
+}
+
+/// Asks an upstream for a few tokens; what came of it, behind what it is `of`.
+async fn tried(
+    app: &App,
+    caller: &Caller,
+    upstream: &Upstream,
+    ask: Ask,
+    of: Value,
+) -> Result<Json<Value>, Problem> {
+    app.quotas.ask(caller, Instant::now(), Timestamp::now())?;
+    let ask =
+        Ask { messages: vec![Message::new("user", "Say: ok")], max_tokens: Some(TOKENS), hurry: true, ..ask };
     let began = Instant::now();
-    let came = tokio::time::timeout(TIME, first(&upstream, &ask)).await;
+    let came = tokio::time::timeout(TIME, first(upstream, &ask)).await;
     let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut answer = json!({
-        "name": name,
-        "ok": matches!(came, Ok(Ok(()))),
-        "model": upstream.model(&ask),
-        "elapsed_ms": elapsed_ms,
-    });
+    let mut answer = of;
+    answer["ok"] = matches!(came, Ok(Ok(()))).into();
+    answer["model"] = json!(upstream.model(&ask));
+    answer["elapsed_ms"] = elapsed_ms.into();
     let failure = match came {
         Ok(Ok(())) => return Ok(Json(answer)),
         Ok(Err(failure)) => failure,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Once, Page, Retention, StoreError};
+use super::{Figures, Once, Page, Retention, StoreError};
 
 /// Stored dialogue.
 #[derive(Clone, Debug)]
@@ -70,6 +70,8 @@ pub enum CallRecord {
     Turn(String),
     /// Replaces the last turn record, whose turn is over.
     TurnOver(String),
+    /// Addition to the figures, of calls that are over. It stays when the dialogue is deleted.
+    Figures(Vec<Figures>),
 }
 
 /// Storage of dialogues.

@@ -121,7 +121,16 @@ pub struct StepFigures {
     pub first_texts: FirstTexts,
 }
 
-/// Distribution of times to the first text: counts by bucket; four buckets double the time.
+/// Repairs by one rule in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRepairs {
+    /// The step, such as `2026-01-31T09` or `2026-01-31`.
+    pub time: String,
+    /// The rule, and the number of its repairs.
+    pub rule: RuleCount,
+}
+
+/// Distribution of times to the first text: counts by bucket, of which four double the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstTexts(Vec<i64>);
 
@@ -200,6 +209,7 @@ pub trait ReplyFigures: Send + Sync {
         &self,
         owner: Option<&str>,
         from_to: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<RuleCount>, StoreError>;
+        step: FigureStep,
+        rules: u32,
+    ) -> Result<Vec<StepRepairs>, StoreError>;
 }

@@ -32,7 +32,9 @@ pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
 pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, Progress};
 pub use documents::{Document, DocumentChange, DocumentKind, Documents, OfKind, Put, PutOutcome, Version};
-pub use figures::{FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures};
+pub use figures::{
+    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+};
 pub use imports::{ImportKind, ImportRow, Imports, Room};
 pub use kept::{Answers, Claim, Kept, Sent};
 pub use log::{Acquired, Appending, Lease, Log, LogState, NewRun, RunEnd, Written};

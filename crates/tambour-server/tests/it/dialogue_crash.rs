@@ -154,6 +154,9 @@ async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
             assert_eq!(rounds(&server, dialogue).await, number + 1, "{points}, input {number}");
             assert_eq!(input(&server, dialogue, number).await, turn, "{points}");
         }
+        // A round counts once, with its record.
+        let figures = server.get("/api/v1/figures").await.json;
+        assert_eq!(figures["total"]["completed"], INPUTS, "{points}: {figures}");
         let shown = server.get(&format!("/api/v1/dialogues/{dialogue}")).await.json;
         assert_eq!(shown["status"], "completed", "{points}: {shown}");
         let texts: Vec<&str> =

@@ -92,6 +92,9 @@ async fn replies_are_counted_by_how_they_ended_and_cost() {
     let completed: i64 = times.iter().map(|row| row["completed"].as_i64().unwrap()).sum();
     assert_eq!(completed, 4);
     assert!(times[0]["time"].as_str().unwrap().ends_with(":00:00Z"), "{times:?}");
+    let counts = times.iter().flat_map(|row| row["repairs"].as_array().unwrap());
+    assert_eq!(counts.map(|rule| rule["count"].as_u64().unwrap()).sum::<u64>(), repairs, "{times:?}");
+    assert_eq!(times[0]["repairs"][0]["rule"], rules[0]["rule"]);
     assert_eq!(hourly["data"].as_array().unwrap().len(), times.len());
     // Deleting a message takes nothing away.
     let deleted = server

@@ -152,8 +152,9 @@ fn source(folder: PathBuf) -> String {
 #[tokio::test]
 async fn every_operation_answers_as_described() {
     let mock = Mock::start(vec![reply("Four.", 2)]).await;
-    // The examples name an upstream.
+    // The examples name an upstream and an alias.
     let mut server = Tambour::start(&mock, |config| {
+        config.aliases.insert("sums".into(), serde_json::from_value(json!({"dialect": "plain"})).unwrap());
         let upstream = config.upstreams.remove("openai").unwrap();
         config.upstreams.insert("local".to_owned(), upstream);
         config.default_upstream = Some("local".to_owned());
@@ -216,6 +217,7 @@ async fn every_operation_answers_as_described() {
         let name = match path.as_str() {
             path if path.contains("/rules/") => "think_unopened",
             path if path.contains("/upstreams/") => "local",
+            path if path.contains("/aliases/") => "sums",
             _ => "a-tool",
         };
         let place = path.replace("{id}", id).replace("{name}", name).replace("{turn}", &turn);

@@ -112,6 +112,38 @@ async fn a_script_that_cannot_run_is_refused_with_all_its_faults() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_is_told_in_the_language_of_who_reads_it() {
+    let server = server().await;
+    let broken = SCRIPT.replace("max_rounds: 2", "max_rounds: 99");
+    // The texts are Chinese, and so is the template that the script uses, whoever reads what is wrong.
+    for (told, said, of_template) in [
+        (
+            json!("en"),
+            "from 1 to 20",
+            "the template `ai-say-mainline-a-introduce-concept` uses `{教育背景}`, which has no value",
+        ),
+        (json!("zh"), "20", "模板 `ai-say-mainline-a-introduce-concept` 用到了 `{教育背景}`，它没有值"),
+        (Value::Null, "20", "模板 `ai-say-mainline-a-introduce-concept` 用到了 `{教育背景}`，它没有值"),
+    ] {
+        let body = json!({"name": "s", "yaml": broken, "text_language": told});
+        let refused = server.post("/api/v1/scripts", &body).await;
+        assert_eq!((refused.status, refused.problem()), (422, "invalid_script"));
+        let detail = refused.json["detail"].as_str().unwrap();
+        let english = told == json!("en");
+        assert_eq!(detail.starts_with("the script cannot run: "), english, "{detail}");
+        assert!(detail.contains(said), "{detail}");
+        let judged =
+            server.post("/api/v1/scripts/validate", &json!({"yaml": broken, "text_language": told})).await;
+        assert_eq!(judged.json["errors"], refused.json["errors"], "{}", judged.text);
+        let warnings = judged.json["warnings"].as_array().unwrap();
+        assert!(warnings.iter().any(|warning| warning["message"] == of_template), "{warnings:?}");
+    }
+    let wrong =
+        server.post("/api/v1/scripts/validate", &json!({"yaml": broken, "text_language": "fr"})).await;
+    assert_eq!(wrong.status, 422, "{}", wrong.text);
+}
+
+#[tokio::test]
 async fn a_script_is_made_once() {
     let server = server().await;
     let body = json!({"name": "s", "yaml": SCRIPT}).to_string();

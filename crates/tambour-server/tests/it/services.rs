@@ -1,4 +1,4 @@
-//! Upstreams and MCP servers as admins see them, and tests of upstreams.
+//! Upstreams, aliases and MCP servers as admins see them, and tests of upstreams and aliases.
 
 use serde_json::json;
 
@@ -45,9 +45,12 @@ async fn admins_see_upstreams_and_aliases_without_secrets() {
         (&json!("sums"), &json!("other"), &json!(true))
     );
     be(&mut server, "plain").await;
-    for (method, path) in
-        [("get", "/api/v1/upstreams"), ("post", "/api/v1/upstreams/openai/test"), ("get", "/api/v1/mcp")]
-    {
+    for (method, path) in [
+        ("get", "/api/v1/upstreams"),
+        ("post", "/api/v1/upstreams/openai/test"),
+        ("post", "/api/v1/aliases/sums/test"),
+        ("get", "/api/v1/mcp"),
+    ] {
         let refused = server.call(method, path, None).await;
         assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{path}");
     }
@@ -78,6 +81,49 @@ async fn an_upstream_is_tested() {
     let unknown = test("opneai").await;
     assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
     assert_eq!(unknown.json["close"], json!(["openai"]));
+}
+
+#[tokio::test]
+async fn an_alias_is_tested_with_its_upstream_and_model() {
+    let refusal = vec![
+        Step::Head(404, Vec::new()),
+        Step::Send(r#"{"error": {"message": "no model m"}}"#.into()),
+        Step::End,
+    ];
+    let mock = Mock::start(vec![reply("ok", 1), refusal]).await;
+    let server = Tambour::start(&mock, |config| {
+        let mut away = config.upstreams["openai"].clone();
+        away.url = "http://127.0.0.1:9/v1".to_owned();
+        config.upstreams.insert("away".to_owned(), away);
+        for (name, alias) in [
+            ("sums", json!({"model": "m", "system_prompt": "Be kind.", "fallback": ["far"]})),
+            ("far", json!({"upstream": "away", "dialect": "thinkingml"})),
+        ] {
+            config.aliases.insert(name.into(), serde_json::from_value(alias).unwrap());
+        }
+        config.timeouts.attempts = 1;
+    })
+    .await;
+    let test = async |name: &str| server.call("post", &format!("/api/v1/aliases/{name}/test"), None).await;
+    let good = test("sums").await;
+    assert_eq!((good.status, &good.json["ok"]), (200, &json!(true)), "{}", good.text);
+    let told = ["name", "upstream", "model"].map(|name| good.json[name].as_str().unwrap());
+    assert_eq!(told, ["sums", "openai", "m"]);
+    // Nothing but the model counts of it: no prompt, and none of those that stand in for it.
+    let asked = mock.asked().pop().unwrap().body;
+    assert_eq!((&asked["model"], &asked["max_tokens"]), (&json!("m"), &json!(16)));
+    assert_eq!(asked["messages"].as_array().unwrap().len(), 1, "{asked}");
+    let bad = test("sums").await;
+    assert_eq!((bad.status, &bad.json["ok"]), (200, &json!(false)), "{}", bad.text);
+    assert!(bad.json["error"]["code"].is_string(), "{}", bad.text);
+    let far = test("far").await;
+    assert_eq!(
+        (&far.json["upstream"], &far.json["error"]["code"]),
+        (&json!("away"), &json!("upstream_unreachable"))
+    );
+    let unknown = test("sumz").await;
+    assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
+    assert_eq!(unknown.json["close"], json!(["sums"]));
 }
 
 #[tokio::test]

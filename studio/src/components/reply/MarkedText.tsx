@@ -1,14 +1,15 @@
 import { DownloadOutlined } from "@ant-design/icons";
 import { Button } from "antd";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { type Finding } from "../../api/types.ts";
 import { reply } from "../../i18n/texts/reply.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import { download } from "../download.ts";
-import { PART_LENGTH } from "../textParts.ts";
+import { PartBar } from "../PartBar.tsx";
+import { PART_LENGTH, partStarts } from "../textParts.ts";
 import { VirtualList } from "../VirtualList.tsx";
 import { type Place } from "./align.ts";
-import { type Line, lineAt, linesOf, marksOf, type Segment, segmentsOf } from "./lines.ts";
+import { type Line, lineAt, linesOf, marksOf, numbersAt, partAt, type Segment, segmentsOf } from "./lines.ts";
 import styles from "./MarkedText.module.css";
 
 type MarkedTextProps = {
@@ -28,29 +29,44 @@ type MarkedTextProps = {
 
 const NONE: readonly Finding[] = [];
 
+/** Characters of a part; a longer text is shown in parts. */
+const PART = 1_000_000;
+
 /** A text by lines, with the places that findings are about. */
 export function MarkedText(props: MarkedTextProps) {
   const { text, label, findings = NONE, chosen = null, onChoose, place = null, onPlace, height = 420, follow = false } = props;
   const t = useText(reply);
   const { bytes } = useFormat();
-  const lines = useMemo(() => linesOf(text), [text]);
+  const starts = useMemo(() => partStarts(text, PART), [text]);
+  const numbers = useMemo(() => numbersAt(text, starts), [text, starts]);
   const marks = useMemo(() => marksOf(text, findings), [text, findings]);
   const mark = chosen === null ? undefined : marks.find(({ finding }) => finding === chosen);
   const shown = mark?.start ?? place?.start;
+  // The part that was turned to, until another place is to be shown.
+  const [turned, setTurned] = useState<{ part: number; from: number | undefined } | null>(null);
+  const parts = starts.length;
+  const wanted = shown === undefined ? (follow ? parts - 1 : 0) : partAt(starts, shown);
+  const part = turned !== null && turned.from === shown ? Math.min(turned.part, parts - 1) : wanted;
+  const [start, end] = [starts[part] ?? 0, starts[part + 1] ?? text.length];
+  const lines = useMemo(() => linesOf(text, start, end, numbers[part]), [text, start, end, numbers, part]);
   return (
     <div className={styles["plain"]}>
-      {text.length > PART_LENGTH && (
+      {parts > 1 && (
+        <PartBar part={part} parts={parts} size={text.length} onPart={(next) => setTurned({ part: next, from: shown })} onDownload={() => download("reply.txt", text)} />
+      )}
+      {parts === 1 && text.length > PART_LENGTH && (
         <Button size="small" icon={<DownloadOutlined />} onClick={() => download("reply.txt", text)}>
           {t("downloadRaw", { size: bytes(text.length) })}
         </Button>
       )}
       <VirtualList
+        key={part}
         label={label}
         count={lines.length}
         rowHeight={20}
         height={height}
         follow={follow}
-        selected={shown === undefined ? null : lineAt(lines, shown)}
+        selected={shown === undefined || shown < start || shown >= end ? null : lineAt(lines, shown)}
         row={(index) => {
           const line = lines[index];
           if (line === undefined) return null;

@@ -47,22 +47,8 @@ const FORMS = [(text: string) => text, escaped, encoded];
 /** How far behind the last place the next one is looked for. */
 const REACH = 200_000;
 
-function find(raw: string, text: string, from: number): Place | null {
-  const limit = Math.min(raw.length, from + REACH);
-  for (const form of FORMS) {
-    const whole = form(text);
-    const start = raw.indexOf(whole, from);
-    if (start !== -1 && start < limit) return { start, end: start + whole.length };
-  }
-  // The beginning of a text that was repaired further on.
-  const first = text.slice(0, 24);
-  if (first.length < 6 || first.length === text.length) return null;
-  for (const form of FORMS) {
-    const start = raw.indexOf(form(first), from);
-    if (start !== -1 && start < limit) return { start, end: Math.min(raw.length, start + text.length) };
-  }
-  return null;
-}
+/** Characters that are looked through in vain for one reply; what comes then has no place. */
+const MOST_IN_VAIN = 200_000_000;
 
 /**
  * Where the texts of events stand in the raw reply. Events have no offsets: each text is looked for behind the one
@@ -70,10 +56,27 @@ function find(raw: string, text: string, from: number): Place | null {
  */
 export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | null)[] {
   let from = 0;
+  let left = MOST_IN_VAIN;
+  const find = (text: string): Place | null => {
+    for (const form of FORMS) {
+      if (left <= 0) return null;
+      const whole = form(text);
+      // A search in the whole text would go to its end each time.
+      const near = raw.slice(from, from + REACH + whole.length);
+      const at = near.indexOf(whole);
+      if (at !== -1) return { start: from + at, end: from + at + whole.length };
+      left -= near.length;
+    }
+    return null;
+  };
   return events.map((event) => {
     const text = textOf(event).trim();
     if (text === "") return null;
-    const place = find(raw, text, from);
+    // Of a text that was repaired further on, its beginning.
+    const first = text.slice(0, 24);
+    const begin = () => (first.length < 6 || first.length === text.length ? null : find(first));
+    const found = find(text) ?? begin();
+    const place = found === null ? null : { ...found, end: Math.max(found.end, Math.min(raw.length, found.start + text.length)) };
     if (place !== null) from = place.end;
     return place;
   });

@@ -7,26 +7,44 @@ export type Line = { readonly start: number; readonly end: number; readonly numb
 /** Most characters of a line that is shown; longer ones are broken. */
 const LONGEST = 400;
 
-/** The lines of a text, without their ends. */
-export function linesOf(text: string): Line[] {
+/** The lines of a text without their ends, or of a part of it whose first line has a number. */
+export function linesOf(text: string, from = 0, to = text.length, first = 1): Line[] {
   const lines: Line[] = [];
-  let start = 0;
-  let number = 1;
+  // What stands behind the last end of a line of a part is the next one's.
+  const last = to < text.length && text[to - 1] === "\n" ? to - 1 : to;
+  let start = from;
+  let number = first;
   for (;;) {
     const found = text.indexOf("\n", start);
-    const end = found === -1 ? text.length : found;
-    let from = start;
+    const end = found === -1 || found > last ? last : found;
+    let at = start;
     do {
-      let to = Math.min(end, from + LONGEST);
-      if (to < end && /[\uDC00-\uDFFF]/.test(text.charAt(to))) to += 1;
-      lines.push({ start: from, end: to, number, first: from === start });
-      from = to;
-    } while (from < end);
-    if (found === -1) return lines;
-    start = found + 1;
+      let next = Math.min(end, at + LONGEST);
+      if (next < end && /[\uDC00-\uDFFF]/.test(text.charAt(next))) next += 1;
+      lines.push({ start: at, end: next, number, first: at === start });
+      at = next;
+    } while (at < end);
+    if (end === last) return lines;
+    start = end + 1;
     number += 1;
   }
 }
+
+/** Numbers of the lines that stand at some places of a text. */
+export function numbersAt(text: string, places: readonly number[]): number[] {
+  let number = 1;
+  let at = 0;
+  return places.map((place) => {
+    for (let found = text.indexOf("\n", at); found !== -1 && found < place; found = text.indexOf("\n", at)) {
+      number += 1;
+      at = found + 1;
+    }
+    return number;
+  });
+}
+
+/** The part that holds a place, of parts with their starts. */
+export const partAt = (starts: readonly number[], place: number): number => Math.max(0, starts.findLastIndex((start) => start <= place));
 
 /** The line that holds an offset. */
 export function lineAt(lines: readonly Line[], offset: number): number {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Finding, type TypedEvent } from "../../api/types.ts";
 import { eventAt, eventIn, placesOf } from "./align.ts";
 import { ByteIndex } from "./bytes.ts";
-import { linesOf, lineAt, marksOf, segmentsOf } from "./lines.ts";
+import { linesOf, lineAt, marksOf, numbersAt, partAt, segmentsOf } from "./lines.ts";
 import { ReplyModel } from "./ReplyModel.ts";
 
 const finding = (start: number, end: number): Finding => ({
@@ -39,6 +39,16 @@ describe("lines", () => {
     expect(lineAt(lines, text.length)).toBe(lines.length - 1);
   });
 
+  it("of parts are those of the whole", () => {
+    const text = "a\nbb\n\nccc\ndd\n";
+    const shape = (lines: readonly { start: number; end: number; number: number }[]) => lines.map(({ start, end, number }) => [start, end, number]);
+    for (const starts of [[0], [0, 2], [0, 2, 5], [0, 6, 10]]) {
+      const numbers = numbersAt(text, starts);
+      expect(shape(starts.flatMap((start, at) => linesOf(text, start, starts[at + 1], numbers[at])))).toEqual(shape(linesOf(text)));
+    }
+    expect([0, 5, 6, 99].map((place) => partAt([0, 6], place))).toEqual([0, 0, 1, 1]);
+  });
+
   it("are cut at the ends of marks, the narrowest last", () => {
     const text = "思abcdef\nx";
     const marks = marksOf(text, [finding(3, 8), finding(4, 6), finding(9, 9)]);
@@ -56,6 +66,14 @@ describe("lines", () => {
 });
 
 describe("places of events", () => {
+  it("are looked for near by, also in a long text that has none of them", () => {
+    const long = "x".repeat(8_000_000);
+    const many = Array.from({ length: 20_000 }, (_, at) => event("final_delta", { text: `absent text number ${at}` }));
+    const begun = performance.now();
+    expect(placesOf(long, many).every((place) => place === null)).toBe(true);
+    expect(performance.now() - begun).toBeLessThan(3000);
+  });
+
   const raw = '<title>Goal</title>\nMore &lt;depth&gt;.\n{"text": "a\\nb"} Goal';
   const events = [
     event("thinking_start"),

@@ -85,6 +85,12 @@ export const inspect = defineTexts({
   record: { zh: "第 {line} 条记录", en: "Record {line}" },
   recordBroken: { zh: "这一行不是带有回复的记录。", en: "This line is no record with a reply." },
   recordsIn: { zh: "{count} 条记录", en: "{count} {count:record|records}" },
+  tooLarge: { zh: "这段文本太大，无法在此检查", en: "This text is too large to be checked here" },
+  tooLargeHint: {
+    zh: "它有 {size}，而一条回复最多 {most}。下面按原文分段显示。",
+    en: "It has {size}, and a reply has {most} at most. Below it is shown as it is, in parts.",
+  },
+  tooLargeCommand: { zh: "在命令行检查：", en: "The command line checks it:" },
   rules: { zh: "规则", en: "Rules" },
   rulesPurpose: {
     zh: "检查结果所指的规则，每条都有错误与正确的例子。",

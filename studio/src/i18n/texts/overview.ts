@@ -34,6 +34,7 @@ export const overview = defineTexts({
   tokens: { zh: "词元", en: "Tokens" },
   tokensHint: { zh: "以上游报告的数字为准", en: "As upstreams report them" },
   repairs: { zh: "按规则统计的修复", en: "Repairs by rule" },
+  otherRules: { zh: "其他规则", en: "Other rules" },
   noRepairs: { zh: "这些回复都不需要修复。", en: "None of these replies needed a repair." },
   time: { zh: "时间", en: "Time" },
   day: { zh: "日期", en: "Day" },

@@ -52,6 +52,8 @@ export const settings = defineTexts({
   isDefault: { zh: "默认", en: "Default" },
   test: { zh: "测试连接", en: "Test" },
   testOf: { zh: "测试上游 {name} 的连接", en: "Test the connection to {name}" },
+  testOfAlias: { zh: "测试别名 {name} 的连接", en: "Test the alias {name}" },
+  testAsked: { zh: "{asked}：{text}", en: "{asked}: {text}" },
   testFine: { zh: "{ms} 毫秒后收到首段文本", en: "First text after {ms} ms" },
   testFailed: { zh: "失败：{reason}", en: "Failed: {reason}" },
   aliases: { zh: "别名", en: "Aliases" },

@@ -9,6 +9,7 @@ import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
 import { FileInspection } from "./FileInspection.tsx";
 import { type Input, inputOf } from "./input.ts";
+import { LargeText } from "./LargeText.tsx";
 import { type InspectOptions, SourceForm } from "./SourceForm.tsx";
 import { TextInspection } from "./TextInspection.tsx";
 
@@ -70,6 +71,8 @@ function Inspection({ start, onChange }: { start: Given | null; onChange: () => 
         <EmptyState title={t("emptyTitle")} hint={t("emptyHint")} />
       ) : input.kind === "records" ? (
         <FileInspection key={input.number} file={input.file} profile={options.profile} />
+      ) : input.kind === "large" ? (
+        <LargeText key={input.number} file={input.file} name={input.name} kind={input.of} dialect={options.dialect} />
       ) : (
         <TextInspection key={input.number} text={input.text} kind={input.kind} name={input.name} options={options} />
       )}

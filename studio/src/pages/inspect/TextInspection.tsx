@@ -2,8 +2,10 @@ import { api } from "../../api/client.ts";
 import { type Finding, type TypedEvent } from "../../api/types.ts";
 import { useResource } from "../../api/useResource.ts";
 import { Content } from "../../components/Page.tsx";
+import { useProblemText } from "../../components/useProblemText.ts";
 import { ExportMenu } from "./ExportMenu.tsx";
 import { type CheckedText } from "./records/exports.ts";
+import { LargeText } from "./LargeText.tsx";
 import { ReplyParts } from "./ReplyParts.tsx";
 import { type InspectOptions } from "./SourceForm.tsx";
 import { Summary } from "./Summary.tsx";
@@ -44,11 +46,15 @@ type TextInspectionProps = { text: string; kind: "reply" | "transcript"; name: s
 export function TextInspection({ text, kind, name, options }: TextInspectionProps) {
   const { dialect, profile } = options;
   const reading = useResource(`${dialect} ${profile}`, (signal) => readText(text, kind, options, signal));
+  const { line } = useProblemText();
   const { data } = reading;
   async function* texts(): AsyncGenerator<CheckedText> {
     if (data === null) return;
     const { contract, verdict, findings } = data;
     yield await Promise.resolve({ record: null, id: "", model: "", contract, verdict, findings });
+  }
+  if (reading.error?.status === 413) {
+    return <LargeText file={new Blob([text])} name={name} kind={kind} dialect={dialect} reason={line(reading.error)} />;
   }
   return (
     <Content loading={reading.loading && data === null} error={reading.error} onRetry={reading.reload}>

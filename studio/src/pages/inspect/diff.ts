@@ -1,11 +1,17 @@
+import { linesOf } from "../../components/reply/lines.ts";
+
 /** A line of a comparison. */
 export type DiffLine = { readonly kind: "same" | "removed" | "added"; readonly text: string };
 
 /** Most pairs of lines that are compared. */
 const MOST_CELLS = 4_000_000;
 
-/** The lines of two texts: those of both once, the others as removed and added. */
+/** The lines of two texts: those of both once, the others as removed and added. Long ones are broken, as a list shows them. */
 export function diffLines(before: string, after: string): DiffLine[] {
+  return wholeLines(before, after).flatMap((line) => linesOf(line.text).map(({ start, end }) => ({ ...line, text: line.text.slice(start, end) })));
+}
+
+function wholeLines(before: string, after: string): DiffLine[] {
   const one = before.split("\n");
   const other = after.split("\n");
   let start = 0;

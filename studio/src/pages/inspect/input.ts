@@ -1,9 +1,11 @@
 import { kindOf } from "./kind.ts";
+import { MOST_BYTES } from "./large.ts";
 import { RecordFile } from "./records/RecordFile.ts";
 
 /** What is looked into; another number for each. */
 export type Input =
   | { readonly kind: "reply" | "transcript"; readonly text: string; readonly name: string; readonly number: number }
+  | { readonly kind: "large"; readonly of: "reply" | "transcript"; readonly file: Blob; readonly name: string; readonly number: number }
   | { readonly kind: "records"; readonly file: RecordFile; readonly number: number };
 
 let inputs = 0;
@@ -17,14 +19,16 @@ export function inputOf(text: string, name = "reply.txt"): Input {
   if (kind === "records") {
     return { kind, file: new RecordFile(new Blob([text]), name === "reply.txt" ? "records.jsonl" : name), number: inputs };
   }
-  return { kind, text, name, number: inputs };
+  const file = new Blob([text]);
+  return file.size > MOST_BYTES ? { kind: "large", of: kind, file, name, number: inputs } : { kind, text, name, number: inputs };
 }
 
-/** A file: records stay in it, a text is read as a whole. */
+/** A file: records stay in it, and so does a text that is too large; another is read as a whole. */
 export async function inputOfFile(file: File): Promise<Input> {
   inputs += 1;
   const head = await file.slice(0, HEAD).text();
   const kind = kindOf(head, file.size <= HEAD);
   if (kind === "records") return { kind, file: new RecordFile(file, file.name), number: inputs };
+  if (file.size > MOST_BYTES) return { kind: "large", of: kind, file, name: file.name, number: inputs };
   return { kind, text: await file.text(), name: file.name, number: inputs };
 }

@@ -1,7 +1,11 @@
+// @vitest-environment node
+
 import { describe, expect, it } from "vitest";
 import { type Finding } from "../../api/types.ts";
 import { diffLines } from "./diff.ts";
+import { inputOf, inputOfFile } from "./input.ts";
 import { kindOf } from "./kind.ts";
+import { commandOf } from "./large.ts";
 import { cellOf, type CheckedText, exported } from "./records/exports.ts";
 import { filtered, rulesOf, statesOf } from "./records/filter.ts";
 import { LineSplitter } from "./records/LineSplitter.ts";
@@ -54,6 +58,38 @@ describe("records", () => {
 
 const row = (at: number, more: Partial<Row> = {}): Row => ({
   start: at * 10, length: 9, id: `record-${at}`, model: at % 2 === 0 ? "even" : "odd", dialect: "plain", preview: "", findings: null, readable: true, ...more,
+});
+
+it("of a line that is too long only the beginning is kept, however it is cut", () => {
+  const text = new TextEncoder().encode(`short\n${"x".repeat(50)}\nlast`);
+  for (let size = 1; size <= text.length; size += 1) {
+    const lines = new LineSplitter(8);
+    const found = [];
+    for (let at = 0; at < text.length; at += size) found.push(...lines.push(text.subarray(at, at + size)));
+    found.push(...lines.finish());
+    expect(found.map(({ start, length, bytes }) => [start, length, new TextDecoder().decode(bytes)])).toEqual([
+      [0, 5, "short"], [6, 50, "xxxxxxxx"], [57, 4, "last"],
+    ]);
+  }
+});
+
+describe("a text that is too large", () => {
+  it("stays in its file, unless it is records", async () => {
+    const large = "word ".repeat(3_500_000);
+    const file = new File([large], "reply.txt");
+    expect(await inputOfFile(file)).toMatchObject({ kind: "large", of: "reply", file });
+    expect(inputOf(large)).toMatchObject({ kind: "large", of: "reply" });
+    expect(await inputOfFile(new File([`event: status\n${large}`], "a.sse"))).toMatchObject({ kind: "large", of: "transcript" });
+    expect(inputOf("word")).toMatchObject({ kind: "reply", text: "word" });
+  });
+
+  it("is checked by a command", () => {
+    const size = 150_000_000;
+    expect(commandOf("reply", { name: "reply.txt", size, dialect: "thinkingml" })).toBe("tambour check --contract thinkingml --option limits.input=150000000 reply.txt");
+    expect(commandOf("reply", { name: "it's a reply", size: 5_000_000, dialect: "auto" })).toBe("tambour check './it'\\''s a reply'");
+    expect(commandOf("transcript", { name: "-x.sse", size, dialect: "plain" })).toBe("tambour check --contract events --option limits.input=150000000 './-x.sse'");
+    expect(commandOf("record", { name: "a.jsonl", size, dialect: "auto" })).toBe("tambour check --field FIELD --option limits.input=150000000 a.jsonl");
+  });
 });
 
 describe("an index of records", () => {
@@ -125,6 +161,12 @@ describe("exports", () => {
 });
 
 describe("a comparison", () => {
+  it("breaks long lines", () => {
+    const lines = diffLines("x".repeat(1_000_000), "y");
+    expect(lines.every(({ text }) => text.length <= 400)).toBe(true);
+    expect(lines.map(({ text }) => text).join("")).toBe(`${"x".repeat(1_000_000)}y`);
+  });
+
   it("has the lines of both", () => {
     const lines = diffLines("a\nb\nc\nd", "a\nx\nc\ny\nd");
     expect(lines.map(({ kind, text }) => `${kind[0] ?? ""}${text}`)).toEqual(["sa", "rb", "ax", "sc", "ay", "sd"]);

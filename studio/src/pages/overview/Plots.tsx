@@ -8,7 +8,7 @@ import { useFormat, useLanguage, useText } from "../../i18n/useText.ts";
 import styles from "./OverviewPage.module.css";
 import { type FiguresOfRange } from "./ranges.ts";
 import { Repairs } from "./Repairs.tsx";
-import { byStep, byUpstream, stepsOf, validOf } from "./series.ts";
+import { byRule, byStep, byUpstream, stepsOf, validOf } from "./series.ts";
 
 /** Changes over time, and differences between rules and upstreams. */
 export function Plots({ figures }: { figures: FiguresOfRange }) {
@@ -23,6 +23,8 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
       : new Date(step).toLocaleDateString(locale, { month: "numeric", day: "numeric", timeZone: "UTC" }),
   );
   const common = { titled: false, labels, labelName: t(by === "hour" ? "time" : "day") } as const;
+  // Between a few of them the axis has halves.
+  const count = (value: number) => number(value, 1);
   const milliseconds = (value: number) => t("milliseconds", { value: number(value) });
   const orNone = (value: number | null) => (value === null ? "–" : milliseconds(value));
   const names = { unknown: t("unknownUpstream"), others: t("otherUpstreams") };
@@ -34,7 +36,7 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
           {...common}
           title={t("messages")}
           kind="stacked"
-          format={(value) => number(value)}
+          format={count}
           series={(["completed", "failed", "cancelled"] as const).map((status) => ({
             name: t(status),
             values: byStep(steps, times, (row) => row[status], 0),
@@ -61,6 +63,15 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
         />
       </Section>
       <Section title={t("repairs")}>
+        {figures.repairs.length > 0 && (
+          <Plot
+            {...common}
+            title={t("repairs")}
+            kind="stacked"
+            format={count}
+            series={byRule(steps, figures, t("otherRules"))}
+          />
+        )}
         <Repairs rules={figures.repairs} />
       </Section>
       <Section title={t("tokens")} hint={t("tokensHint")}>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rangeOf } from "./ranges.ts";
-import { byStep, byUpstream, stepsOf, validOf } from "./series.ts";
+import { byRule, byStep, byUpstream, stepsOf, validOf } from "./series.ts";
 
 const until = Date.parse("2026-01-02T01:30:00Z");
 
@@ -50,6 +50,20 @@ describe("series of figures", () => {
       "c",
       "b",
     ]);
+  });
+
+  it("are of the rules that repaired most, and of the others together", () => {
+    const rule = (name: string, count: number) => ({ rule: name, code: "c", count });
+    const repairs = ["a", "b", "c", "d", "e", "f"].map((name, at) => rule(name, 9 - at));
+    const times = [
+      { time: "2026-01-01", repairs: [rule("a", 4), rule("e", 3)] },
+      { time: "2026-01-03", repairs: [rule("a", 5), rule("e", 2), rule("f", 1)] },
+    ];
+    const steps = ["2026-01-01", "2026-01-02", "2026-01-03"];
+    const series = byRule(steps, { repairs, times }, "others");
+    expect(series.map(({ name }) => name)).toEqual(["a c", "b c", "c c", "d c", "others"]);
+    expect([series[0]?.values, series[4]?.values]).toEqual([[4, 0, 5], [3, 0, 3]]);
+    expect(byRule(steps, { repairs: repairs.slice(0, 5), times }, "others").map(({ name }) => name)).toEqual(["a c", "b c", "c c", "d c", "e c"]);
   });
 
   it("has no share of valid replies where none has ended", () => {

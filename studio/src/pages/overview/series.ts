@@ -3,8 +3,11 @@ import { type FiguresOfRange } from "./ranges.ts";
 type Row = FiguresOfRange["data"][number];
 type Count = "input_tokens" | "output_tokens" | "cost";
 
-/** Upstreams that have a series of their own; the others share one. */
+/** Upstreams, and rules, that have a series of their own; the others share one. */
 const MOST = 5;
+
+/** Number of those of a list that have one. */
+const ownOf = (all: number): number => (all > MOST ? MOST - 1 : MOST);
 
 type Steps = Pick<FiguresOfRange, "from" | "to" | "by" | "until">;
 
@@ -48,7 +51,7 @@ export function byUpstream(
 ): { name: string; values: number[] }[] {
   const sumOf = (row: Readonly<Record<Count, number>>) => counts.reduce((sum, count) => sum + row[count], 0);
   const used = figures.upstreams.filter((row) => sumOf(row) > 0).sort((a, b) => sumOf(b) - sumOf(a));
-  const own = used.slice(0, used.length > MOST ? MOST - 1 : MOST).map(({ upstream }) => upstream);
+  const own = used.slice(0, ownOf(used.length)).map(({ upstream }) => upstream);
   const seriesOf = (name: string, belongs: (row: Row) => boolean) => {
     const sums = new Map<string, number>();
     for (const row of figures.data) {
@@ -58,4 +61,22 @@ export function byUpstream(
   };
   const series = own.map((upstream) => seriesOf(upstream ?? names.unknown, (row) => row.upstream === upstream));
   return used.length > own.length ? [...series, seriesOf(names.others, (row) => !own.includes(row.upstream))] : series;
+}
+
+type Rule = FiguresOfRange["repairs"][number];
+
+/** Repairs of each step, one series a rule: the most frequent ones first, the rest together. */
+export function byRule(
+  steps: readonly string[],
+  { repairs, times }: { readonly repairs: readonly Rule[]; readonly times: readonly { readonly time: string; readonly repairs: readonly Rule[] }[] },
+  others: string,
+): { name: string; values: number[] }[] {
+  const own = repairs.slice(0, ownOf(repairs.length));
+  const seriesOf = (name: string, belongs: (rule: Rule) => boolean) => {
+    const sumOf = (row: { readonly repairs: readonly Rule[] }) => row.repairs.filter(belongs).reduce((sum, { count }) => sum + count, 0);
+    return { name, values: byStep(steps, times, sumOf, 0) };
+  };
+  const isOf = (a: Rule) => (b: Rule) => a.rule === b.rule && a.code === b.code;
+  const series = own.map((rule) => seriesOf(`${rule.rule} ${rule.code}`, isOf(rule)));
+  return repairs.length > own.length ? [...series, seriesOf(others, (rule) => !own.some(isOf(rule)))] : series;
 }

@@ -1,6 +1,7 @@
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import { type Schemas } from "../../api/types.ts";
+import { type Language } from "../../i18n/language.ts";
 import { browserStorage, type Kept, KeptWork, openPlaces } from "./store/kept.ts";
 import { type LoadedScript } from "./store/ScriptSession.ts";
 
@@ -66,10 +67,10 @@ async function loadScript(id: string, signal: AbortSignal): Promise<LoadedScript
 const basedOn = (version: number) => ({ "if-match": `"${version}"` });
 
 /** Stores a draft behind a version, or in its place where it is an autosave of just now; the number of the new one. */
-export async function putDraft(id: string, yaml: string, version: number, replaces: boolean): Promise<number> {
+export async function putDraft(id: string, language: Language, yaml: string, version: number, replaces: boolean): Promise<number> {
   const { data } = await api.put(
     "/api/v1/scripts/{id}",
-    { yaml },
+    { yaml, text_language: language },
     { path: { id }, query: { draft: true, autosave: replaces }, headers: basedOn(version) },
   );
   return data.version;
@@ -83,9 +84,9 @@ export const publishVersion = (id: string, version: number, last: number) =>
 export const removeScript = (id: string, last: number) =>
   api.remove("/api/v1/scripts/{id}", { path: { id }, headers: basedOn(last) });
 
-/** What the server says of a text. */
-export async function validated(yaml: string, signal: AbortSignal): Promise<ScriptFinding[]> {
-  const { data } = await api.post("/api/v1/scripts/validate", { yaml }, { signal });
+/** What the server says of a text, in a language. */
+export async function validated(yaml: string, language: Language, signal: AbortSignal): Promise<ScriptFinding[]> {
+  const { data } = await api.post("/api/v1/scripts/validate", { yaml, text_language: language }, { signal });
   const as = (severity: "error" | "warning") => (finding: Schemas["Validated"]["errors"][number]) => ({ ...finding, severity });
   return [...data.errors.map(as("error")), ...data.warnings.map(as("warning"))];
 }

@@ -14,7 +14,7 @@ import { AdminOnly } from "./AdminOnly.tsx";
 type Upstream = Schemas["Upstreams"]["data"][number];
 type Alias = Schemas["Upstreams"]["aliases"][number];
 
-/** Upstreams with a test of their connection, and aliases; only an admin sees them. */
+/** Upstreams and aliases, with a test of each connection; only an admin sees them. */
 export function UpstreamsSection() {
   const t = useText(texts);
   const { data, error, reload } = useResource("upstreams", (signal) =>
@@ -47,7 +47,7 @@ export function UpstreamsSection() {
               { title: t("address"), dataIndex: "url", render: (url: string) => (url === "" ? "–" : <code>{url}</code>) },
               { title: t("model"), dataIndex: "model", render: (model: string | null) => model ?? "–" },
               { title: t("key"), key: "key", render: (_, upstream) => keyOf(upstream) ?? t("noKey") },
-              { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test name={name} /> },
+              { title: t("test"), dataIndex: "name", key: "test", render: (name: string) => <Test label={t("testOf", { name })} run={() => testUpstream(name)} /> },
               {
                 title: t("prices", { currency: data?.currency ?? "" }),
                 key: "prices",
@@ -74,6 +74,12 @@ export function UpstreamsSection() {
               { title: t("dialect"), dataIndex: "dialect", render: (dialect?: string) => dialect ?? "–" },
               { title: t("prompt"), dataIndex: "has_prompt", render: (has: boolean) => t(has ? "yes" : "no") },
               { title: t("fallbacks"), dataIndex: "fallback", render: (names: string[]) => names.join(", ") || "–" },
+              {
+                title: t("test"),
+                dataIndex: "name",
+                key: "test",
+                render: (name: string) => <Test label={t("testOfAlias", { name })} run={() => testAlias(name)} />,
+              },
             ]}
           />
         )}
@@ -102,20 +108,32 @@ function Prices({ prices }: { prices: Upstream["prices"] }) {
   ));
 }
 
-function Test({ name }: { name: string }) {
+type Outcome = Schemas["UpstreamTest"] | Schemas["AliasTest"];
+
+const testUpstream = async (name: string): Promise<Outcome> =>
+  (await api.post("/api/v1/upstreams/{name}/test", undefined, { path: { name } })).data;
+
+const testAlias = async (name: string): Promise<Outcome> =>
+  (await api.post("/api/v1/aliases/{name}/test", undefined, { path: { name } })).data;
+
+/** A test of a connection, and what came of it. */
+function Test({ label, run }: { label: string; run: () => Promise<Outcome> }) {
   const t = useText(texts);
   const { line } = useProblemText();
   const { number } = useFormat();
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<string | null>(null);
 
-  async function run(): Promise<void> {
+  async function test(): Promise<void> {
     setBusy(true);
     setOutcome(null);
     try {
-      const { data } = await api.post("/api/v1/upstreams/{name}/test", undefined, { path: { name } });
-      const { ok, elapsed_ms: ms, error } = data;
-      setOutcome(ok ? t("testFine", { ms: number(ms) }) : t("testFailed", { reason: error?.message ?? "" }));
+      const came = await run();
+      const ms = number(came.elapsed_ms);
+      // An alias names who was asked; its upstream and model may be another's defaults.
+      const asked = "upstream" in came ? [came.upstream, came.model].filter((one) => one !== null).join(" · ") : null;
+      const text = came.ok ? t("testFine", { ms }) : t("testFailed", { reason: came.error?.message ?? "" });
+      setOutcome(asked === null ? text : t("testAsked", { asked, text }));
     } catch (caught) {
       if (!(caught instanceof ApiError)) throw caught;
       setOutcome(t("testFailed", { reason: line(caught) }));
@@ -126,7 +144,7 @@ function Test({ name }: { name: string }) {
 
   return (
     <Space wrap>
-      <Button size="small" loading={busy} aria-label={t("testOf", { name })} onClick={() => void run()}>
+      <Button size="small" loading={busy} aria-label={label} onClick={() => void test()}>
         {t("test")}
       </Button>
       <span role="status">{outcome}</span>

@@ -7,6 +7,7 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin, end};
 use super::documents::keep_version;
+use super::figures::add_figures;
 use super::kept::delete_naming;
 use crate::fail;
 use crate::store::{
@@ -249,6 +250,10 @@ async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallReco
                  where number = (select max(number) from dialogue_turns where dialogue_id = ?1)",
                 record,
             ),
+            CallRecord::Figures(figures) => {
+                add_figures(connection, figures).await?;
+                continue;
+            }
         };
         sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
     }

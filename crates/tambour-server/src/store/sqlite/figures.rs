@@ -7,7 +7,8 @@ use sqlx::{FromRow, Row};
 use super::SqliteStore;
 use super::commit::{begin, end};
 use crate::store::{
-    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StoreError,
+    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    StoreError,
 };
 
 /// Conflict clauses that add to an existing row with the same key.
@@ -65,15 +66,20 @@ impl ReplyFigures for SqliteStore {
         &self,
         owner: Option<&str>,
         (from, to): (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<RuleCount>, StoreError> {
+        step: FigureStep,
+        rules: u32,
+    ) -> Result<Vec<StepRepairs>, StoreError> {
+        // Repairs of before hours were kept stand under their day, and count for its first hour.
         let query = sqlx::query_as(
-            "select rule, code, sum(count) from repairs where day between ?2 and ?3 and (?1 is null or owner = ?1) \
-             group by 1, 2 order by 3 desc, 1, 2 limit ?4",
+            "with those as materialized (select substr(hour || 'T00', 1, ?4) as time, rule, code, count from repairs \
+             where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1)), \
+             most as (select rule, code from those group by 1, 2 order by sum(count) desc, 1, 2 limit ?5) \
+             select time, rule, code, sum(count) from those join most using (rule, code) group by 1, 2, 3 order by 1, 2, 3",
         );
-        let query = query.bind(owner).bind(from).bind(to).bind(limit);
-        let rows: Vec<(String, String, i64)> = query.fetch_all(self.pool()).await?;
-        Ok(rows.into_iter().map(|(rule, code, count)| RuleCount { rule, code, count }).collect())
+        let query = query.bind(owner).bind(from).bind(to).bind(step.prefix()).bind(rules);
+        let rows: Vec<(String, String, String, i64)> = query.fetch_all(self.pool()).await?;
+        let row = |(time, rule, code, count)| StepRepairs { time, rule: RuleCount { rule, code, count } };
+        Ok(rows.into_iter().map(row).collect())
     }
 }
 
@@ -98,7 +104,7 @@ pub(super) async fn add_figures(connection: &mut SqliteConnection, more: &[Figur
             let query = sqlx::query(sqlx::AssertSqlSafe(format!(
                 "insert into repairs values (?, ?, ?, ?, ?) {ADD_COUNT}"
             )));
-            let query = query.bind(hour.get(..10)).bind(owner).bind(rule).bind(code).bind(count);
+            let query = query.bind(hour).bind(owner).bind(rule).bind(code).bind(count);
             query.execute(&mut *connection).await?;
         }
     }
@@ -116,9 +122,8 @@ pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to:
         ("first_texts", "upstream, bucket, count", ADD_COUNT),
         ("repairs", "rule, code, count", ADD_COUNT),
     ] {
-        let time = if table == "repairs" { "day" } else { "hour" };
         let query = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "insert into {table} select {time}, ?2, {columns} from {table} where owner = ?1 {add}; \
+            "insert into {table} select hour, ?2, {columns} from {table} where owner = ?1 {add}; \
              delete from {table} where owner = ?1"
         )));
         query.bind(from).bind(to).execute(&mut *connection).await?;

@@ -7,7 +7,7 @@ use tambour::limits::Limits;
 use tambour_prompt::script::load;
 
 /// Version, description and statements, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 17] = [
+const MIGRATIONS: [(i64, &str, &str); 18] = [
     (1, "start", include_str!("../../../migrations/0001_start.sql")),
     (2, "tools", include_str!("../../../migrations/0002_tools.sql")),
     (3, "journal", include_str!("../../../migrations/0003_journal.sql")),
@@ -25,6 +25,7 @@ const MIGRATIONS: [(i64, &str, &str); 17] = [
     (18, "dialogue turns", include_str!("../../../migrations/0018_dialogue_turns.sql")),
     (19, "figures", include_str!("../../../migrations/0019_figures.sql")),
     (20, "autosaves", include_str!("../../../migrations/0020_autosaves.sql")),
+    (21, "repairs", include_str!("../../../migrations/0021_repairs.sql")),
 ];
 
 /// Runs the migrations that the database lacks.

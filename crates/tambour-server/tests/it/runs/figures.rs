@@ -39,6 +39,12 @@ async fn rows(
     shown.collect()
 }
 
+/// Step, code and number of the repairs of an owner.
+async fn repairs(store: &dyn super::Runs, step: FigureStep, rules: u32) -> Vec<(String, String, i64)> {
+    let rows = store.repairs(Some("owner"), ("2026-01-01", "2026-01-02"), step, rules).await.unwrap();
+    rows.into_iter().map(|row| (row.time, row.rule.code, row.rule.count)).collect()
+}
+
 pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     let backend = B::open().await;
     let store = &*backend.store();
@@ -67,21 +73,28 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     ];
     assert_eq!(rows(store, None, FigureStep::Hour).await, by_hour);
     // The middle of three.
-    let by_day = [row("2026-01-01 a", 3, 108), row("2026-01-01 b", 1, 7), row("2026-01-02 a", 1, 431)];
-    assert_eq!(rows(store, None, FigureStep::Day).await, by_day);
+    let figures = [row("2026-01-01 a", 3, 108), row("2026-01-01 b", 1, 7), row("2026-01-02 a", 1, 431)];
+    assert_eq!(rows(store, None, FigureStep::Day).await, figures);
     let of_other = [row("2026-01-01 a", 1, 2896)];
     assert_eq!(rows(store, Some("other"), FigureStep::Day).await, of_other);
-    let days = ("2026-01-01", "2026-01-02");
-    let repairs = store.repairs(Some("owner"), days, 10).await.unwrap();
-    assert_eq!(repairs.len(), 1);
-    assert_eq!((repairs[0].code.as_str(), repairs[0].count), ("tag_unclosed", 8));
+    let unclosed = |time: &str, count| (time.to_owned(), "tag_unclosed".to_owned(), count);
+    let by_day = |first| vec![unclosed("2026-01-01", first), unclosed("2026-01-02", 2)];
+    assert_eq!(repairs(store, FigureStep::Day, 10).await, by_day(6));
+    let hours = vec![unclosed("2026-01-01T00", 6), unclosed("2026-01-02T23", 2)];
+    assert_eq!(repairs(store, FigureStep::Hour, 10).await, hours);
+    // Of more rules those that repaired most.
+    let rare = RuleCount { rule: "T-001".to_owned(), code: "rare".to_owned(), count: 7 };
+    let more = Figures { repairs: vec![rare], ..reply("2026-01-02T23", "owner", "a", 400) };
+    store.add_figures(&[Figures { counts: ReplyCounts::default(), first_text: None, ..more }]).await.unwrap();
+    assert_eq!(repairs(store, FigureStep::Day, 1).await, by_day(6));
+    assert_eq!(repairs(store, FigureStep::Day, 2).await.len(), 3);
     // An owner that takes over has both sums.
     store.hand_over("other", "owner").await.unwrap();
-    assert_eq!(rows(store, Some("owner"), FigureStep::Day).await, by_day);
+    assert_eq!(rows(store, Some("owner"), FigureStep::Day).await, figures);
     assert!(rows(store, Some("other"), FigureStep::Day).await.is_empty());
-    assert_eq!(store.repairs(Some("owner"), days, 10).await.unwrap()[0].count, 10);
+    assert_eq!(repairs(store, FigureStep::Day, 1).await, by_day(8));
     let backend = backend.crash().await;
-    assert_eq!(rows(&*backend.store(), None, FigureStep::Day).await, by_day, "once also after a crash");
+    assert_eq!(rows(&*backend.store(), None, FigureStep::Day).await, figures, "once also after a crash");
 }
 
 #[test]

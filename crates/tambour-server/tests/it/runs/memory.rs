@@ -101,6 +101,7 @@ impl Data {
                     let last = self.turns.iter_mut().rev().find(|(of, _)| of == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
+                CallRecord::Figures(figures) => self.figures.extend_from_slice(figures),
             }
         }
     }

@@ -1,13 +1,20 @@
 const NEWLINE = 10;
 
-/** A line of a file, with its place in bytes. */
-export type FileLine = { readonly start: number; readonly bytes: Uint8Array };
+/** A line of a file, with its place in bytes. Of one that is too long only the beginning is there. */
+export type FileLine = { readonly start: number; readonly length: number; readonly bytes: Uint8Array };
 
 /** Cuts a file that comes in pieces into its lines, without the empty ones. Only the line that is cut is kept. */
 export class LineSplitter {
+  /** Most bytes of a line that are kept; of a longer one there is no more than that. */
+  readonly #most: number;
   #rest: Uint8Array[] = [];
+  #kept = 0;
   #restLength = 0;
   #offset = 0;
+
+  constructor(most = Infinity) {
+    this.#most = most;
+  }
 
   *push(piece: Uint8Array): Generator<FileLine> {
     let from = 0;
@@ -16,10 +23,7 @@ export class LineSplitter {
       this.#offset += 1;
       from = end + 1;
     }
-    if (from < piece.length) {
-      this.#rest.push(piece.slice(from));
-      this.#restLength += piece.length - from;
-    }
+    if (from < piece.length) this.#keep(piece.slice(from));
   }
 
   /** The last line, if no end of a line was behind it. */
@@ -27,22 +31,32 @@ export class LineSplitter {
     yield* this.#line(new Uint8Array());
   }
 
+  #keep(part: Uint8Array): void {
+    const kept = part.subarray(0, Math.max(0, this.#most - this.#kept));
+    this.#rest.push(kept);
+    this.#kept += kept.length;
+    this.#restLength += part.length;
+  }
+
   *#line(end: Uint8Array): Generator<FileLine> {
-    const length = this.#restLength + end.length;
-    let bytes = end;
+    const start = this.#offset;
+    let bytes = end.subarray(0, Math.min(end.length, this.#most));
+    let length = end.length;
     if (this.#rest.length > 0) {
-      bytes = new Uint8Array(length);
+      this.#keep(end);
+      length = this.#restLength;
+      bytes = new Uint8Array(this.#kept);
       let at = 0;
-      for (const part of [...this.#rest, end]) {
+      for (const part of this.#rest) {
         bytes.set(part, at);
         at += part.length;
       }
       this.#rest = [];
+      this.#kept = 0;
       this.#restLength = 0;
     }
-    const start = this.#offset;
     this.#offset += length;
     // A line of white space is no record.
-    if (bytes.some((byte) => byte > 32)) yield { start, bytes };
+    if (bytes.some((byte) => byte > 32)) yield { start, length, bytes };
   }
 }

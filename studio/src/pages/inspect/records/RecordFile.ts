@@ -94,10 +94,15 @@ export class RecordFile {
     return recordOf(await this.line(at));
   }
 
-  /** A line of the file, as it is. */
-  async line(at: number): Promise<string> {
+  /** A line of the file, which is not read by that. */
+  part(at: number): Blob {
     const { start, end } = this.#index.placeOf(at);
-    return this.file.slice(start, end).text();
+    return this.file.slice(start, end);
+  }
+
+  /** A line of the file, as it is. */
+  line(at: number): Promise<string> {
+    return this.part(at).text();
   }
 
   /** Findings of a record: those that the server gave, or those that it brings along. */
@@ -136,6 +141,7 @@ export class RecordFile {
   }
 
   async #checkOne(at: number, profile: string, signal: AbortSignal): Promise<void> {
+    if (this.#index.stateOf(at) === "unreadable") return;
     const record = await this.record(at);
     if (record?.reply === null || record?.reply === undefined) return;
     const contract = this.#index.dialectOf(at);

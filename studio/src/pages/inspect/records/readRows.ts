@@ -1,19 +1,17 @@
+import { MOST_BYTES } from "../large.ts";
 import { type FileLine, LineSplitter } from "./LineSplitter.ts";
 import { type Row, shortOf } from "./protocol.ts";
 import { previewOf, recordOf } from "./record.ts";
 
 /** Bytes that are read at once. */
 const PIECE = 1024 * 1024;
-/** Longest line that is looked into. */
-const LONGEST_LINE = 64 * 1024 * 1024;
-
 const decoder = new TextDecoder();
 
-function rowOf({ start, bytes }: FileLine): Row {
-  const record = bytes.length > LONGEST_LINE ? null : recordOf(decoder.decode(bytes));
+function rowOf({ start, length, bytes }: FileLine): Row {
+  const record = bytes.length < length ? null : recordOf(decoder.decode(bytes));
   return {
     start,
-    length: bytes.length,
+    length,
     id: record?.id ?? "",
     model: record?.model ?? "",
     dialect: record?.dialect ?? "",
@@ -25,7 +23,7 @@ function rowOf({ start, bytes }: FileLine): Row {
 
 /** Rows of a file by pieces, and how many bytes were read so far. No record is kept. */
 export async function* readRows(file: Blob, piece = PIECE): AsyncGenerator<{ rows: Row[]; bytes: number }> {
-  const lines = new LineSplitter();
+  const lines = new LineSplitter(MOST_BYTES);
   for (let at = 0; at < file.size; at += piece) {
     const bytes = new Uint8Array(await file.slice(at, at + piece).arrayBuffer());
     yield { rows: Array.from(lines.push(bytes), rowOf), bytes: at + bytes.length };

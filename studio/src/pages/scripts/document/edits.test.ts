@@ -312,6 +312,43 @@ describe("an edit", () => {
     expect(bracketed).toBe(text.replace("# keys\n", "# keys\n      - {n: 2}\n").replace("[{n: 2}, {n: 3}]", "[{n: 3}]"));
   });
 
+  it("moves a part with comments into brackets, in lists and in maps, and loses none", () => {
+    const say = "      # above\n      - n: 1 # beside\n";
+    const from = { path: ["p", 0], key: "s", index: 0 };
+    const moved = (target: string, index: number, to: Path = ["p", 1]) => {
+      const text = `p:\n  - s:\n${say}${target}`;
+      const there = moveItem(text, from, { path: to, key: "s", index });
+      expect(commentsOf(there), there).toEqual(commentsOf(text));
+      expect(valueAt(parse(there), [...to, "s", index]), there).toEqual({ n: 1 });
+      return there.slice("p:\n  - s: []\n".length);
+    };
+    expect(moved("  - {t: x, s: [{n: 2}], u: y} # end\n", 1)).toBe(`  - # end\n    t: x\n    s:\n      - {n: 2}\n${say}    u: y\n`);
+    expect(moved("  - {t: x, s: []}\n", 0)).toBe(`  - t: x\n    s:\n${say}`);
+    expect(moved("  - {t: x}", 0)).toBe(`  - t: x\n    s:\n${say}`);
+    expect(moved("  - s: [ # first\n      {n: 2}, # two\n      # of three\n      {n: 3,\n       m: 4} # three\n      # last\n    ] # end\n", 1)).toBe(
+      `  - s: # end\n      # first\n      - {n: 2} # two\n${say}      # of three\n      - {n: 3,\n          m: 4} # three\n        # last\n`,
+    );
+    const deep = '  - "q":\n      - "s":\n          # above\n          - n: 1 # beside\n          - {n: 2}\n      - 7\n';
+    expect(moved('  - {"q": [{"s": [{n: 2}]}, 7]}\n', 0, ["p", 1, "q", 0])).toBe(deep);
+  });
+
+  it("moves parts out of brackets, and within them, with the comments beside them", () => {
+    const text = "p:\n  - s: [\n      {n: 1}, # one\n      # of two\n      {n: 2} # two\n    ]\n  - s: [{n: 3}]\n";
+    const [first, other] = [{ path: ["p", 0], key: "s", index: 0 }, { path: ["p", 1], key: "s", index: 0 }];
+    expect(moveItem(text, first, other)).toBe("p:\n  - s:\n      # of two\n      - {n: 2} # two\n  - s:\n      - {n: 1} # one\n      - {n: 3}\n");
+    expect(moveItem(text, first, { ...first, index: 1 })).toBe("p:\n  - s:\n      # of two\n      - {n: 2} # two\n      - {n: 1} # one\n  - s: [{n: 3}]\n");
+    expect(removeItem(text, ["p", 0], "s", 0)).toBe("p:\n  - s:\n      # of two\n      - {n: 2} # two\n  - s: [{n: 3}]\n");
+    expect(moveItem(text.replaceAll("\n", "\r\n"), first, other)).toBe(moveItem(text, first, other).replaceAll("\n", "\r\n"));
+  });
+
+  it("does not move a part where something that is written would be lost", () => {
+    const say = "p:\n  - s:\n      - n: 1 # beside\n";
+    for (const target of ["  - {s: [&a {n: 2}, *a]}\n", "  - s: 5\n", "  - ? s\n    : - n: 2\n"]) {
+      const text = say + target;
+      expect(moveItem(text, { path: ["p", 0], key: "s", index: 0 }, { path: ["p", 1], key: "s", index: 0 }), target).toBe(text);
+    }
+  });
+
   it("keeps comments above the next field when the first of an item is removed", () => {
     expect(removeField("- a: 1 # one\n  # of b\n  b: 2\n", [0], "a")).toBe("-\n  # of b\n  b: 2\n");
     expect(removeField("- a: |\n    x\n- b: 1\n", [0], "a")).toBe("- {}\n- b: 1\n");

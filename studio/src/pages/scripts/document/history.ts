@@ -7,7 +7,8 @@ export type History = {
   readonly group: { readonly name: string; readonly at: number } | null;
 };
 
-const MOST = 200;
+/** Most changes that can be undone. */
+export const MOST_CHANGES = 200;
 const JOIN_MS = 1200;
 
 export const beginHistory = (text: string): History => ({ past: [], present: text, future: [], group: null });
@@ -16,7 +17,7 @@ export const beginHistory = (text: string): History => ({ past: [], present: tex
 export function record(history: History, text: string, group: string | null, now: number): History {
   if (text === history.present) return history;
   const joins = group !== null && history.group?.name === group && now - history.group.at < JOIN_MS;
-  const past = joins ? history.past : [...history.past, history.present].slice(-MOST);
+  const past = joins ? history.past : [...history.past, history.present].slice(-MOST_CHANGES);
   return { past, present: text, future: [], group: group === null ? null : { name: group, at: now } };
 }
 

@@ -1,4 +1,5 @@
 import { isScalar, isSeq, type Node, type YAMLSeq } from "yaml";
+import { hasComments, indented, withoutBrackets } from "./brackets.ts";
 import { type FieldValue, inline, itemLines, setField } from "./fields.ts";
 import { colonOf, dashesOf, endOf, mapAt, pairAt, parse, type Parsed, seqAt, startOf } from "./parse.ts";
 import { applyChange, breakOf, columnOf, indentBy, lineEnd, lineStart, type Path } from "./text.ts";
@@ -9,7 +10,7 @@ export function insertItem(text: string, path: Path, key: string, index: number,
   const seq = seqAt(parsed, [...path, key]);
   const linesAt = (column: number) => `${" ".repeat(column)}- ${itemLines(item, column + 2, breakOf(text))}`;
   if (seq === null || seq.items.length === 0) {
-    return withLines(parsed, path, key, (column) => [linesAt(column)]) ?? setField(text, path, key, [item]);
+    return withLines(parsed, path, key, linesAt) ?? setField(text, path, key, [item]);
   }
   if (isInLines(text, seq)) return insertLines(text, seq, index, linesAt(columnOfList(text, seq)));
   return isInBrackets(seq) ? insertInBrackets(text, seq, index, inline(item)) : text;
@@ -39,28 +40,25 @@ function insertInBrackets(text: string, seq: YAMLSeq, index: number, source: str
 }
 
 /**
- * A list that is empty or stands in brackets, with its items on lines of their own: `place` gets those that are there. The line of the
- * field keeps its comment. Null where the field is not there, or its map stands in brackets itself.
+ * A list that is empty, with one item on lines of its own. The line of the field keeps its comment. Null where the field is not there, or
+ * its map stands in brackets itself.
  */
-function withLines(parsed: Parsed, path: Path, key: string, place: (column: number, present: string[]) => string[]): string | null {
+function withLines(parsed: Parsed, path: Path, key: string, linesAt: (column: number) => string): string | null {
   const { text } = parsed;
   const pair = pairAt(parsed, path, key);
   if (pair === undefined || mapAt(parsed, path)?.flow === true) return null;
   const { value } = pair;
   const isList = isSeq(value) && isInBrackets(value);
-  if (value !== null && !isList && !(isScalar(value) && value.value === null)) return null;
+  if (!isList && !isNothing(value)) return null;
   const colon = colonOf(text, pair);
   const [begin, end] = value === null ? [colon, colon] : [Math.max(colon, startOf(value)), Math.max(colon, endOf(value))];
   const eol = breakOf(text);
   const column = columnOf(text, startOf(pair.key)) + 2;
-  const present = isList ? value.items.map((_, index) => blockOf(text, value, index, column)) : [];
   const comments = text.slice(begin, end).match(/#[^\r\n]*/g) ?? [];
-  // Beside items it is not known which of them are comments.
-  if (present.length > 0 && comments.length > 0) return null;
   const head = text.slice(0, begin).replace(/[ \t]+$/, "");
   const behind = text.slice(end);
   const line = behind.slice(0, lineEnd(behind, 0));
-  const lines = [...comments.map((comment) => " ".repeat(column) + comment + eol), ...place(column, present)];
+  const lines = [...comments.map((comment) => " ".repeat(column) + comment + eol), linesAt(column)];
   return [head, line, line.endsWith("\n") ? "" : eol, ...lines, behind.slice(line.length)].join("");
 }
 
@@ -108,6 +106,9 @@ export function removeItem(text: string, path: Path, key: string, index: number)
     return `${text.slice(0, colon)} []${text.slice(colon, from)}${text.slice(to)}`;
   }
   if (!isInBrackets(seq)) return text;
+  const inLines = hasComments(text, seq) ? withoutBrackets(text, path, key) : null;
+  // Comments of its neighbours stay.
+  if (inLines !== null) return removeItem(inLines, path, key, index);
   const next = seq.items[index + 1] as Node | undefined;
   if (next !== undefined) return applyChange(text, { from: startOf(item), to: startOf(next), insert: "" });
   const before = seq.items[index - 1] as Node | undefined;
@@ -135,9 +136,8 @@ function blockOf(text: string, seq: YAMLSeq, index: number, column: number): str
   const eol = breakOf(text);
   if (isInBrackets(seq)) {
     const item = seq.items[index] as Node;
-    const [first = "", ...rest] = text.slice(startOf(item), endOf(item)).split(/\r?\n/);
-    // Spaces at the start of a line mean nothing between brackets, as long as there are enough.
-    return [`${" ".repeat(column)}- ${first}`, ...rest.map((line) => " ".repeat(column + 4) + line.trimStart()), ""].join(eol);
+    const [first = "", ...rest] = indented(text.slice(startOf(item), endOf(item)), column + 4);
+    return [`${" ".repeat(column)}- ${first}`, ...rest, ""].join(eol);
   }
   const { from, to } = linesOf(text, seq, index);
   const lines = text.slice(from, to);
@@ -163,17 +163,40 @@ export type Spot = { readonly path: Path; readonly key: string; readonly index: 
 
 /** Moves an item to a place of its own list, or of another: `to.index` counts as if it were gone from where it was. */
 export function moveItem(text: string, from: Spot, to: Spot): string {
-  const parsed = parse(text);
+  const ready = withPlaces(text, from, to);
+  if (ready === null) return text;
+  const parsed = parse(ready);
   const source = seqAt(parsed, [...from.path, from.key]);
   if (source?.items[from.index] === undefined || mapAt(parsed, to.path) === null) return text;
-  if (!isInLines(text, source) && !isInBrackets(source)) return text;
-  if (samePath([...from.path, from.key], [...to.path, to.key])) {
+  if (!isInLines(ready, source) && !isInBrackets(source)) return text;
+  if (isSameList(from, to)) {
     if (from.index === to.index) return text;
-    return isInBrackets(source) ? moveInBrackets(text, source, from.index, to.index) : moveLines(text, source, from.index, to.index);
+    return isInBrackets(source) ? moveInBrackets(ready, source, from.index, to.index) : moveLines(ready, source, from.index, to.index);
   }
+  const put = insertMoved(parsed, source, from, to);
   // The removed part is found again by its path, which an insertion above it would shift.
-  return removeItem(insertMoved(parsed, source, from, to), shifted(from, to), from.key, from.index);
+  return put === ready ? text : removeItem(put, shifted(from, to), from.key, from.index);
 }
+
+const isSameList = (from: Spot, to: Spot): boolean => samePath([...from.path, from.key], [...to.path, to.key]);
+
+/**
+ * A text with both lists of a move, out of their brackets where the comments of an item would find no place in them. Null where something
+ * that is written would be lost: such a part is moved in the text only.
+ */
+function withPlaces(text: string, from: Spot, to: Spot): string | null {
+  const source = seqAt(parse(text), [...from.path, from.key]);
+  const out = source !== null && hasComments(text, source) ? withoutBrackets(text, from.path, from.key) : text;
+  if (out === null || isSameList(from, to)) return out;
+  const present = pairAt(parse(out), to.path, to.key);
+  if (present !== undefined && !isSeq(present.value) && !isNothing(present.value)) return null;
+  const wide = present === undefined ? setField(out, to.path, to.key, []) : out;
+  const list = seqAt(parse(wide), [...from.path, from.key]);
+  const isPlain = list?.items[from.index] === undefined || !isInLines(wide, list) || !blockOf(wide, list, from.index, 0).includes("#");
+  return isPlain ? wide : withoutBrackets(wide, to.path, to.key);
+}
+
+const isNothing = (value: Node | null): boolean => value === null || (isScalar(value) && value.value === null);
 
 /** A copy of an item at a place of another list, as it is written. */
 function insertMoved(parsed: Parsed, source: YAMLSeq, from: Spot, to: Spot): string {
@@ -182,15 +205,11 @@ function insertMoved(parsed: Parsed, source: YAMLSeq, from: Spot, to: Spot): str
   const target = seqAt(parsed, [...to.path, to.key]);
   const linesAt = (column: number) => blockOf(text, source, from.index, column);
   const asValue = () => insertItem(text, to.path, to.key, to.index, item.toJS(parsed.document) as FieldValue);
-  if (target !== null && target.items.length > 0) {
-    if (isInLines(text, target)) return insertLines(text, target, to.index, linesAt(columnOfList(text, target)));
-    if (isInBrackets(source)) return insertInBrackets(text, target, to.index, text.slice(startOf(item), endOf(item)));
-    // Comments have no place in brackets on one line.
-    if (!linesAt(0).includes("#")) return asValue();
-  }
-  const present = pairAt(parsed, to.path, to.key) === undefined ? parse(setField(text, to.path, to.key, [])) : parsed;
-  const placed = withLines(present, to.path, to.key, (column, others) => others.toSpliced(to.index, 0, linesAt(column)));
-  return placed ?? asValue();
+  if (target === null || target.items.length === 0) return withLines(parsed, to.path, to.key, linesAt) ?? asValue();
+  if (isInLines(text, target)) return insertLines(text, target, to.index, linesAt(columnOfList(text, target)));
+  if (!isInBrackets(source)) return asValue();
+  const lines = indented(text.slice(startOf(item), endOf(item)), columnOf(text, startOf(target)) + 2);
+  return insertInBrackets(text, target, to.index, lines.join(breakOf(text)));
 }
 
 /** The path of a spot after the other was changed: an insertion into an own ancestor's list would shift it. */

@@ -1,6 +1,8 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { currentConnection, onConnection } from "../../../api/connection.ts";
 import { ApiError, isAbort } from "../../../api/errors.ts";
+import { currentLanguage } from "../../../app/preferences.ts";
+import { useLanguage } from "../../../i18n/useText.ts";
 import { type OpenedScript, putDraft, type ScriptFinding, validated } from "../requests.ts";
 import { holdPlace } from "../store/kept.ts";
 import { ScriptSession, type ScriptSnapshot } from "../store/ScriptSession.ts";
@@ -8,7 +10,7 @@ import { ScriptSession, type ScriptSnapshot } from "../store/ScriptSession.ts";
 /** The session of an opened script, as long as its page is there. */
 export function useSession({ script, work, left, gone }: OpenedScript): [ScriptSession, ScriptSnapshot] {
   const [session] = useState(
-    () => new ScriptSession({ loaded: script, work, left, gone, put: (...draft) => putDraft(script.id, ...draft) }),
+    () => new ScriptSession({ loaded: script, work, left, gone, put: (...draft) => putDraft(script.id, currentLanguage(), ...draft) }),
   );
   const snapshot = useSyncExternalStore(session.subscribe, session.snapshot);
 
@@ -36,11 +38,12 @@ const CALM_MS = 400;
 
 /** What the server says of a text, once it stands still for a moment; without a connection what it said before. */
 export function useFindings(text: string): readonly ScriptFinding[] {
+  const language = useLanguage();
   const [findings, setFindings] = useState<readonly ScriptFinding[]>([]);
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      validated(text, stop.signal).then(
+      validated(text, language, stop.signal).then(
         (found) => setFindings(found),
         (error: unknown) => {
           if (!(error instanceof ApiError) && !isAbort(error)) throw error;
@@ -51,6 +54,6 @@ export function useFindings(text: string): readonly ScriptFinding[] {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [text]);
+  }, [text, language]);
   return findings;
 }

@@ -1,11 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../../api/errors.ts";
+import { findNode, type OutlineNode, outlineOf } from "../document/outline.ts";
+import { parse } from "../document/parse.ts";
+import { removePart } from "../document/structure.ts";
 import { KeptWork } from "./kept.ts";
 import { type LoadedScript, ScriptSession } from "./ScriptSession.ts";
 import { withTyped } from "./waiting.ts";
 
 const SCRIPT = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            actions:\n              - {type: ai_say, content: a}\n              - {type: ai_say, content: b}\n";
 const ACTIONS = "sessions[0].phases[0].steps[0].actions";
+
+function partAt(text: string, id: string): OutlineNode {
+  const node = findNode(outlineOf(parse(text)), id);
+  if (node === null) throw new Error(`there is ${id}`);
+  return node;
+}
 
 const typed = (index: number) => ({
   part: `${ACTIONS}[${index}]`,
@@ -230,9 +239,50 @@ describe("a form that is not valid", () => {
     session.hold(typed(1));
     session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"), null, (id) => id);
     expect(session.snapshot().waiting.map(({ part }) => part)).toEqual([`${ACTIONS}[0]`, null]);
-    session.change(SCRIPT, null, () => null);
+    session.change("sessions: []\n", null, () => null);
     expect(session.snapshot().waiting.map(({ part, values }) => [part, values["max_rounds"]])).toEqual([[null, 21], [null, 21]]);
     expect(open().snapshot().waiting).toHaveLength(2);
+  });
+
+  it("comes back with its part when a deletion is undone, and goes again with it (S-095)", () => {
+    const twins = SCRIPT.replace("content: b", "content: a");
+    server.text = twins;
+    const session = open();
+    session.hold(typed(1));
+    const places = () => session.snapshot().waiting.map(({ part }) => part);
+    const removed = removePart(twins, partAt(twins, `${ACTIONS}[1]`));
+    session.change(removed.text, null, removed.follow);
+    session.change(removed.text.replace("topic: t", "topic: other"));
+    expect(places()).toEqual([null]);
+    session.undo();
+    expect(places()).toEqual([null]);
+    session.undo();
+    expect(session.waitingFor(`${ACTIONS}[1]`, "ai_say")).toEqual(typed(1));
+    session.redo();
+    expect(places()).toEqual([null]);
+    session.undo();
+    session.change(twins.replace("{type: ai_say, content: a}", "{type: ai_say, content: first}"));
+    expect(session.snapshot().waiting).toEqual([typed(1)]);
+  });
+
+  it("comes back when its part was deleted in the text, letter by letter", () => {
+    const session = open();
+    session.hold(typed(1));
+    const last = "              - {type: ai_say, content: b}\n";
+    for (let left = last.length - 1; left >= 0; left -= 1) session.change(SCRIPT.replace(last, last.slice(0, left)), "text");
+    expect(session.snapshot().waiting.map(({ part }) => part)).toEqual([null]);
+    session.undo();
+    expect([session.text, session.snapshot().waiting]).toEqual([SCRIPT, [typed(1)]]);
+  });
+
+  it("stays without a place where another form has taken it", () => {
+    const session = open();
+    session.hold(typed(1));
+    session.change(SCRIPT.replace("{type: ai_say, content: b}", "{type: ai_ask, question: b}"));
+    session.change(SCRIPT.replace("content: b", "content: c"));
+    session.hold({ ...typed(1), title: "another" });
+    session.change(SCRIPT);
+    expect(session.snapshot().waiting.map(({ title, part }) => [title, part])).toEqual([["ai_say", null], ["another", `${ACTIONS}[1]`]]);
   });
 
   it("is kept when the rest of the script is saved", async () => {

@@ -1,4 +1,5 @@
 import { type Follow, followText } from "../document/follow.ts";
+import { MOST_CHANGES } from "../document/history.ts";
 import { flatten, outlineOf } from "../document/outline.ts";
 import { parse } from "../document/parse.ts";
 
@@ -29,9 +30,15 @@ export const withTyped = <T extends object>(current: T, form: WaitingForm): T =>
   ...Object.fromEntries(typedIn(form).filter(([key]) => key in current)),
 });
 
-/** Forms that wait to become valid. They follow their parts through edits. */
+type Waiting = {
+  readonly form: WaitingForm;
+  /** Its places in earlier texts: what brings back a text brings back its parts. */
+  readonly places: Map<string, string | null>;
+};
+
+/** Forms that wait to become valid. They follow their parts through edits, and come back with them. */
 export class WaitingForms {
-  #forms: readonly WaitingForm[] = [];
+  #waiting: readonly Waiting[] = [];
   /** The text that their paths are those of: the last one that could be read. */
   #text: string;
 
@@ -40,7 +47,7 @@ export class WaitingForms {
   }
 
   get list(): readonly WaitingForm[] {
-    return this.#forms;
+    return this.#waiting.map(({ form }) => form);
   }
 
   get text(): string {
@@ -48,41 +55,60 @@ export class WaitingForms {
   }
 
   find(part: string, form: string): WaitingForm | null {
-    return this.#forms.find((one) => one.part === part && one.form === form) ?? null;
+    return this.list.find((one) => one.part === part && one.form === form) ?? null;
   }
 
   put(form: WaitingForm): void {
-    const others = this.#forms.filter((one) => one.part !== form.part || one.form !== form.form);
-    this.#forms = [...others, form];
+    const isSame = ({ form: one }: Waiting) => one.part === form.part && one.form === form.form;
+    const places = this.#waiting.find(isSame)?.places ?? new Map<string, string | null>();
+    this.#waiting = [...this.#waiting.filter((one) => !isSame(one)), { form, places }];
   }
 
   remove(form: WaitingForm): void {
-    this.#forms = this.#forms.filter((one) => one !== form);
+    this.#waiting = this.#waiting.filter((one) => one.form !== form);
   }
 
   clear(): void {
-    this.#forms = [];
+    this.#waiting = [];
   }
 
   /** Takes back what the browser kept, with the text it belonged to. */
   restore(forms: readonly WaitingForm[], text: string): void {
-    this.#forms = forms;
+    this.#waiting = forms.map((form) => ({ form, places: new Map<string, string | null>() }));
     this.#text = text;
   }
 
-  /** Goes on to another text. Forms whose part is gone, or has become another type, have no place any more. */
+  /** Goes on to another text. Forms whose part is gone, or has become another type, have no place until it is there again. */
   follow(text: string, follow?: Follow): void {
-    if (this.#forms.length > 0) {
+    if (this.#waiting.length > 0) {
       const after = parse(text);
       // While the text cannot be read it is not known where its parts are.
       if (after.error !== null) return;
       const place = follow ?? followText(parse(this.#text), after);
       const forms = new Map(flatten(outlineOf(after)).map((node) => [node.id, node.kind === "action" ? node.type : "name"]));
-      this.#forms = this.#forms.map((one) => {
-        const part = one.part === null ? null : place(one.part);
-        return { ...one, part: part !== null && forms.get(part) === one.form ? part : null };
+      const partOf = ({ form: { part, form }, places }: Waiting): string | null => {
+        const known = part === null || follow === undefined ? places.get(text) : undefined;
+        if (known !== undefined || part === null) return known ?? null;
+        const next = place(part);
+        return next !== null && forms.get(next) === form ? next : null;
+      };
+      const parts = this.#waiting.map(partOf);
+      const isTaken = (at: number) =>
+        this.#waiting.some(({ form: { form } }, other) => other !== at && parts[other] === parts[at] && form === this.#waiting[at]?.form.form);
+      this.#waiting = this.#waiting.map(({ form, places }, at) => {
+        const part = form.part === null && isTaken(at) ? null : (parts[at] ?? null);
+        if (form.part !== null) remember(places, this.#text, form.part);
+        if (form.part !== null && part === null) remember(places, text, null);
+        return { form: { ...form, part }, places };
       });
     }
     this.#text = text;
   }
+}
+
+function remember(places: Map<string, string | null>, text: string, part: string | null): void {
+  places.delete(text);
+  places.set(text, part);
+  const [oldest] = places.keys();
+  if (places.size > MOST_CHANGES && oldest !== undefined) places.delete(oldest);
 }

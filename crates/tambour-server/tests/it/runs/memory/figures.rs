@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use tambour_server::store::{
-    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StoreError,
+    FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
+    StoreError,
 };
 
 use super::Memory;
@@ -42,20 +43,27 @@ impl ReplyFigures for Memory {
         &self,
         owner: Option<&str>,
         days: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<RuleCount>, StoreError> {
+        step: FigureStep,
+        rules: u32,
+    ) -> Result<Vec<StepRepairs>, StoreError> {
         let data = self.data();
-        let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
+        let mut sums: BTreeMap<(String, String, String), i64> = BTreeMap::new();
+        let mut totals: BTreeMap<(String, String), i64> = BTreeMap::new();
         for one in data.figures.iter().filter(|one| counts(one, owner, days)) {
             for RuleCount { rule, code, count } in &one.repairs {
-                *sums.entry((rule.clone(), code.clone())).or_default() += count;
+                let time = one.hour[..step.prefix() as usize].to_owned();
+                *sums.entry((time, rule.clone(), code.clone())).or_default() += count;
+                *totals.entry((rule.clone(), code.clone())).or_default() += count;
             }
         }
-        let sums = sums.into_iter().map(|((rule, code), count)| RuleCount { rule, code, count });
-        let mut sums: Vec<RuleCount> = sums.collect();
-        sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
-        sums.truncate(limit as usize);
-        Ok(sums)
+        let mut most: Vec<_> = totals.into_iter().collect();
+        most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        most.truncate(rules as usize);
+        let sums = sums
+            .into_iter()
+            .filter(|((_, rule, code), _)| most.iter().any(|((one, its), _)| (one, its) == (rule, code)));
+        let row = |((time, rule, code), count)| StepRepairs { time, rule: RuleCount { rule, code, count } };
+        Ok(sums.map(row).collect())
     }
 }
 
