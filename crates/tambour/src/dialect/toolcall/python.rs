@@ -35,7 +35,7 @@ pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String>
 
 /// Reads one literal, and what is doubtful in it.
 pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
-    let mut reader = Reader::new(text, limits);
+    let mut reader = Reader { may_be_json: true, ..Reader::new(text, limits) };
     let value = reader.value().ok()?;
     reader.space();
     (reader.at == text.len()).then_some((value, reader.doubt))
@@ -48,6 +48,8 @@ struct Reader<'a> {
     depth: usize,
     items: usize,
     limits: &'a Limits,
+    /// Whether it may be JSON that is broken as well.
+    may_be_json: bool,
     /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,
 }
@@ -58,7 +60,7 @@ const DEPTH: usize = 48;
 impl<'a> Reader<'a> {
     fn new(text: &'a str, limits: &'a Limits) -> Reader<'a> {
         let (depth, items) = (limits.depth.min(DEPTH), limits.items);
-        Reader { text, at: 0, depth, items, limits, doubt: None }
+        Reader { text, at: 0, depth, items, limits, may_be_json: false, doubt: None }
     }
 
     fn rest(&self) -> &str {
@@ -308,7 +310,16 @@ impl<'a> Reader<'a> {
                 self.at += more;
             }
             // As Python has it, the backslash stays.
-            other => out.extend(['\\', other]),
+            other => {
+                out.extend(['\\', other]);
+                if self.may_be_json {
+                    let (text, at) = (self.text, self.at);
+                    self.doubt.get_or_insert_with(|| {
+                        let place = Place::START.after(&text[..at]);
+                        ValueDoubt::guess(place, at, "JSON has another reading of an escape")
+                    });
+                }
+            }
         }
         Ok(())
     }
