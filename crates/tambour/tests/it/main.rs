@@ -6,6 +6,7 @@ mod cards;
 mod checker;
 mod chunking;
 mod code;
+mod commands;
 mod corpus;
 mod damaged_calls;
 mod deltas;
