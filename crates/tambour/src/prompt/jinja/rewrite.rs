@@ -26,6 +26,9 @@ const CHAIN: usize = 500;
 /// Tags and tokens of a template: each takes some hundred bytes while it is compiled.
 const PARTS: usize = 100_000;
 
+/// Bytes of a name: the engine hashes it each time it looks for what is called so.
+const NAME: usize = 1_000;
+
 /// `elif` of one `if`, which nest in the engine.
 const ELIF: usize = 100;
 
@@ -222,6 +225,10 @@ impl<'s> Writer<'s> {
         }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
+            if token.kind == TokenKind::Name && token.range.len() > NAME {
+                let message = format!("a name has at most {NAME} bytes");
+                return Err(self.error(token.range.start, &message, "limit_exceeded"));
+            }
             chains.truncate(token.depth + 1);
             chains.resize(token.depth + 1, 0);
             let chain = &mut chains[token.depth];
