@@ -9,6 +9,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::by_owner::ByOwner;
+use crate::fail;
 use crate::http::problem::Problem;
 
 /// Bytes of a request from which on its work is done here; less is done sooner than handed over.
@@ -64,6 +65,7 @@ impl Aside {
         let turn = self.turn(owner).await?;
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            fail::point("aside");
             work()
         });
         done.await.map_err(|_| Problem::internal())
