@@ -4,6 +4,7 @@
 
 pub mod acts;
 pub mod corpus;
+pub mod engine;
 pub mod example;
 pub mod fixture;
 pub mod grammar;

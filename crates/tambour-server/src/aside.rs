@@ -11,6 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::by_owner::ByOwner;
+use crate::fail;
 use crate::http::problem::Problem;
 
 /// Size in bytes from which a request's work is done in the pool; smaller work is faster than handing it
@@ -68,6 +69,7 @@ impl Aside {
         let turn = self.turn(owner).await?;
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            fail::point("aside");
             work()
         });
         done.await.map_err(|_| Problem::internal())

@@ -108,8 +108,13 @@ fn a_second_signal_ends_it_at_once() {
         assert_eq!(status, 202, "{made}");
         let made: Value = serde_json::from_str(&made).unwrap();
         serving.signal(first);
-        // It waits for the message.
-        assert_eq!(serving.ended(Duration::from_millis(300)), None);
+        // It has heard of it, and waits for the message.
+        let begun = Instant::now();
+        while TcpStream::connect(&serving.address).is_ok() {
+            assert!(begun.elapsed() < LONG, "it takes connections");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(serving.child.try_wait().unwrap(), None);
         serving.signal(second);
         assert_eq!(serving.ended(Duration::from_secs(5)), Some(130));
         // What was cut off is closed at the next start.

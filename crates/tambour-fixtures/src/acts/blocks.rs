@@ -14,15 +14,17 @@ pub(super) struct Written {
     pub(super) fault: Zone,
     /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
     pub(super) shown: bool,
+    /// Name of the written form of a call; empty for all else.
+    pub(super) form: &'static str,
 }
 
 impl Written {
     fn new(text: String, whole: usize, fault: Zone) -> Written {
-        Written { text, whole, fault, shown: false }
+        Written { text, whole, fault, shown: false, form: "" }
     }
 
     fn shown(text: String) -> Written {
-        Written { whole: text.len(), text, fault: Zone::Plain, shown: true }
+        Written { whole: text.len(), text, fault: Zone::Plain, shown: true, form: "" }
     }
 
     /// On one line, for places that end with it.
@@ -153,36 +155,59 @@ fn call_fields(words: &mut Words) -> CallFields {
 }
 
 /// Forms of calls that model families write.
-const FORMS: usize = 9;
+pub const FORMS: &[&str] = &[
+    "hermes",
+    "mistral",
+    "mistral_list",
+    "deepseek",
+    "kimi",
+    "harmony",
+    "llama_json",
+    "qwen3_coder",
+    "function",
+    "glm",
+    "python",
+    "dsml",
+    "minimax",
+];
 
 /// A call in the form of a model family. `spans`: it is to stand in a code span, so that it holds no backticks.
 pub(super) fn toolcall(words: &mut Words, spans: bool) -> Written {
-    let form = match words.below(FORMS) {
-        3 if spans => 0,
+    let form = match words.pick(FORMS) {
+        "deepseek" if spans => "hermes",
         form => form,
     };
-    if form >= 6 {
-        return tagged_call(words, form);
-    }
+    let written = match form {
+        "qwen3_coder" | "function" | "glm" | "python" => tagged_call(words, form),
+        "dsml" => element_calls(words, &DSML),
+        "minimax" => element_calls(words, &MINIMAX),
+        _ => json_call(words, form),
+    };
+    Written { form, ..written }
+}
+
+/// A call whose arguments are a JSON object.
+fn json_call(words: &mut Words, form: &str) -> Written {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == Zone::Plain && matches!(form, 0 | 2) && words.once_in(8) {
+    if fault == Zone::Plain && matches!(form, "hermes" | "mistral_list") && words.once_in(8) {
         // R-95: two names, one of which might be the right one.
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
         fault = Zone::Doubled;
     }
     let text = match form {
-        0 => format!("<tool_call>\n{call}\n</tool_call>"),
-        1 => format!("[TOOL_CALLS]{name}[ARGS]{args}"),
-        2 => format!("[TOOL_CALLS] [{call}]"),
-        3 => format!(
+        "hermes" => format!("<tool_call>\n{call}\n</tool_call>"),
+        "mistral" => format!("[TOOL_CALLS]{name}[ARGS]{args}"),
+        "mistral_list" => format!("[TOOL_CALLS] [{call}]"),
+        "deepseek" => format!(
             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{args}\n```\
              <｜tool▁call▁end｜><｜tool▁calls▁end｜>"
         ),
-        4 => format!(
+        "kimi" => format!(
             "<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>\
              {args}<|tool_call_end|><|tool_calls_section_end|>"
         ),
+        "llama_json" => format!("<function={name}>{args}</function>"),
         _ => format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{args}<|call|>"),
     };
     let whole = text.rfind(&args).map_or(text.len(), |at| at + args.len());
@@ -190,18 +215,19 @@ pub(super) fn toolcall(words: &mut Words, spans: bool) -> Written {
 }
 
 /// A call whose arguments stand between tags, or in code of Python.
-fn tagged_call(words: &mut Words, form: usize) -> Written {
+fn tagged_call(words: &mut Words, form: &str) -> Written {
     let fault = fault(words, &[Zone::Doubled, Zone::Unregistered]);
     let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
     let (line, again) = (words.line(), words.line());
     let twice = fault == Zone::Doubled;
     let text = match form {
-        6 => {
+        "qwen3_coder" | "function" => {
             let parameter = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
             let again = if twice { parameter(&again) } else { String::new() };
-            format!("<tool_call>\n<function={name}>\n{}{again}</function>\n</tool_call>", parameter(&line))
+            let function = format!("<function={name}>\n{}{again}</function>", parameter(&line));
+            if form == "function" { function } else { format!("<tool_call>\n{function}\n</tool_call>") }
         }
-        7 => {
+        "glm" => {
             let parameter = |line: &str| format!("<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n");
             let again = if twice { parameter(&again) } else { String::new() };
             format!("<tool_call>{name}\n{}{again}</tool_call>", parameter(&line))
@@ -214,6 +240,67 @@ fn tagged_call(words: &mut Words, form: usize) -> Written {
     };
     let end = ["</parameter>\n</function>", "</arg_value>\n</tool_call>", ")]<|python_end|>"];
     let whole = end.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
+    Written::new(text, whole, fault)
+}
+
+/// Marks of calls that are elements.
+struct Elements {
+    open: &'static str,
+    close: &'static str,
+    /// What stands before the names of tools and of arguments.
+    mark: &'static str,
+    /// Whether an argument says if its value is a text; then one that is none is JSON.
+    typed: bool,
+}
+
+const DSML: Elements = Elements {
+    open: "<｜DSML｜function_calls>",
+    close: "</｜DSML｜function_calls>",
+    mark: "｜DSML｜",
+    typed: true,
+};
+
+const MINIMAX: Elements =
+    Elements { open: "<minimax:tool_call>", close: "</minimax:tool_call>", mark: "", typed: false };
+
+impl Elements {
+    fn argument(&self, name: &str, value: &str, string: bool) -> String {
+        let mark = self.mark;
+        let kind = if self.typed { format!(" string=\"{string}\"") } else { String::new() };
+        format!("<{mark}parameter name=\"{name}\"{kind}>{value}</{mark}parameter>\n")
+    }
+}
+
+/// Calls that are elements: one or two, one if it is at fault, since the other runs all the same.
+fn element_calls(words: &mut Words, elements: &Elements) -> Written {
+    let Elements { open, close, mark, typed } = elements;
+    let known: &[Zone] = match typed {
+        true => &[Zone::Guessed, Zone::Doubled, Zone::Unregistered],
+        false => &[Zone::Doubled, Zone::Unregistered],
+    };
+    let fault = fault(words, known);
+    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
+    let count = if fault == Zone::Plain && words.once_in(3) { 2 } else { 1 };
+    let mut calls = String::new();
+    for _ in 0..count {
+        let text = words.prose();
+        let mut arguments = vec![elements.argument("text", &text, true)];
+        match fault {
+            Zone::Guessed => arguments.push(elements.argument("more", &guess(words), false)),
+            Zone::Doubled => arguments.push(elements.argument("text", &words.line(), true)),
+            _ if words.once_in(2) => {
+                let more = Writer::new(words, false).any(1);
+                arguments.push(elements.argument("more", &more, false));
+            }
+            _ => {}
+        }
+        if words.once_in(2) {
+            arguments.reverse();
+        }
+        calls += &format!("<{mark}invoke name=\"{name}\">\n{}</{mark}invoke>\n", arguments.concat());
+    }
+    let text = format!("{open}\n{calls}{close}");
+    let whole = text.rfind(&format!("</{mark}parameter>")).unwrap_or(text.len());
     Written::new(text, whole, fault)
 }
 

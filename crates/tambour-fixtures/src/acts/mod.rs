@@ -15,6 +15,7 @@ mod trial;
 mod verdict;
 
 pub use action::{Action, ActionKind, actions};
+pub use blocks::FORMS;
 pub use replies::{Block, Reply, Zone, zones};
 pub use trial::{Outcome, Trial, Tried, repair, trial};
 pub use verdict::{Violation, Way};

@@ -111,6 +111,8 @@ pub struct Block {
     pub end: usize,
     /// True of a block that is only shown, as much of it as there is.
     pub shown: bool,
+    /// Name of the written form of a call; empty for all else.
+    pub form: &'static str,
 }
 
 /// A reply before it is damaged.
@@ -183,13 +185,13 @@ impl Composer<'_> {
 
     /// Adds a block; its zone ends where `end` is called.
     fn block(&mut self, zone: Zone, written: Written) {
-        let Written { text, whole, fault, shown } = written;
+        let Written { text, whole, fault, shown, form } = written;
         let zone = if zone == Plain { fault } else { zone };
         let start = self.reply.text.len();
         self.put(&text);
         let words = words_of(&text);
         let end = self.reply.text.len();
-        self.reply.blocks.push(Block { zone, text, words, start, whole: start + whole, end, shown });
+        self.reply.blocks.push(Block { zone, text, words, start, whole: start + whole, end, shown, form });
     }
 
     /// The zone of the last block ends here.
@@ -230,10 +232,9 @@ impl Composer<'_> {
             }
             Quotation => {
                 self.put("\n> ");
-                let Written { text, whole, fault, shown } = written;
                 let quoted = |text: &str| text.replace('\n', "\n> ");
-                let whole = quoted(&text[..whole]).len();
-                self.block(zone, Written { text: quoted(&text), whole, fault, shown });
+                let whole = quoted(&written.text[..written.whole]).len();
+                self.block(zone, Written { text: quoted(&written.text), whole, ..written });
                 self.put("\n\n");
             }
             Comment => {

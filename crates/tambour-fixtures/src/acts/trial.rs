@@ -41,6 +41,8 @@ pub struct Outcome {
     pub zones: BTreeMap<Zone, usize>,
     /// Actions of each kind.
     pub actions: BTreeMap<ActionKind, usize>,
+    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::Plain`].
+    pub forms: BTreeMap<(&'static str, Zone), usize>,
     /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
     pub acting: usize,
     /// See there.
@@ -52,6 +54,7 @@ impl Outcome {
     pub fn add(&mut self, other: &Outcome) {
         other.zones.iter().for_each(|(zone, count)| *self.zones.entry(*zone).or_default() += count);
         other.actions.iter().for_each(|(kind, count)| *self.actions.entry(*kind).or_default() += count);
+        other.forms.iter().for_each(|(form, count)| *self.forms.entry(*form).or_default() += count);
         self.acting += other.acting;
         self.kept += other.kept;
     }
@@ -131,8 +134,18 @@ impl Trial {
             return Err(found);
         }
         let mut outcome = Outcome::default();
-        self.known.zones.iter().for_each(|zone| *outcome.zones.entry(*zone).or_default() += 1);
-        whole.actions.iter().for_each(|action| *outcome.actions.entry(action.kind).or_default() += 1);
+        for (zone, form) in &self.known.zones {
+            *outcome.zones.entry(*zone).or_default() += 1;
+            *outcome.forms.entry((form, *zone)).or_default() += 1;
+        }
+        for action in &whole.actions {
+            *outcome.actions.entry(action.kind).or_default() += 1;
+            let form = action.words().iter().find_map(|word| self.known.forms.get(word).copied());
+            if let Some(form) = form.filter(|form| !form.is_empty()) {
+                *outcome.forms.entry((form, Zone::Plain)).or_default() += 1;
+            }
+        }
+        outcome.forms.retain(|(form, _), _| !form.is_empty());
         if let Some(written) = whole.written.as_ref().filter(|_| !whole.actions.is_empty()) {
             let again = read(&self.dialect, &self.options, written.as_bytes(), &[], &End::stop());
             outcome.acting = 1;

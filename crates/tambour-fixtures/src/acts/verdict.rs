@@ -51,8 +51,10 @@ impl fmt::Display for Violation {
 pub(super) struct Known {
     /// Words that must not act, and why.
     pub(super) forbidden: BTreeMap<Word, Way>,
-    /// Zones that were tried: those of which a block is still intact.
-    pub(super) zones: Vec<Zone>,
+    /// Zones that were tried, those of which a block is still intact, each with the form of its call.
+    pub(super) zones: Vec<(Zone, &'static str)>,
+    /// Words of calls that may act, and the forms that these are written in.
+    pub(super) forms: BTreeMap<Word, &'static str>,
 }
 
 impl Known {
@@ -76,10 +78,14 @@ impl Known {
                 Zone::Plain if cut && !(block.shown && ended) && block.start < same && same < block.whole => {
                     Way::Cut
                 }
+                Zone::Plain => {
+                    known.forms.extend(block.words.iter().map(|word| (*word, block.form)));
+                    continue;
+                }
                 _ => continue,
             };
             if let Way::Zone(zone) = way {
-                known.zones.push(zone);
+                known.zones.push((zone, block.form));
             }
             known.forbidden.extend(block.words.iter().map(|word| (*word, way)));
         }

@@ -214,6 +214,23 @@ pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<Weight, Erro
     Ok(scales.weight)
 }
 
+/// Charges for the keys of a map before it is copied: each is hashed again.
+///
+/// # Errors
+/// The budget is used up, or a key is a list or a mapping.
+pub(super) fn weigh_keys(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    if value.kind() != ValueKind::Map {
+        return Ok(());
+    }
+    let (mut keys, mut bytes) = (0, 0);
+    for key in value.try_iter()? {
+        text::check_key(&key)?;
+        keys += 1;
+        bytes += key.as_str().map_or(0, str::len) as u64;
+    }
+    charge(state, keys, bytes)
+}
+
 fn is_container(value: &Value) -> bool {
     value.as_object().is_some()
 }

@@ -4,7 +4,7 @@
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests};
 
-use super::budget::{self, Weight, allocate, allocate_slots, charge, weigh};
+use super::budget::{self, Weight, allocate, allocate_slots, charge, weigh, weigh_keys};
 use super::operators;
 
 /// Cost charged before a filter runs.
@@ -219,6 +219,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
             let args = args.into_values();
             for arg in args.iter().filter(|arg| arg.as_object().is_some()) {
                 allocate_slots(state, count(state, arg)?.saturating_mul(2))?;
+                weigh_keys(state, arg)?;
             }
             own.call(state, &args)
         });
@@ -250,12 +251,14 @@ fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Re
         Cost::Sorted => {
             let weight = weigh_all(state, args)?;
             let items = args.first().map_or(Ok(0), |first| count(state, first))?;
-            // Each item is compared about log2(items) times; attribute names are looked up in each item.
-            let rounds = u64::from(usize::BITS - items.leading_zeros());
+            // Each item is compared as often as their number has digits, by each of its attributes; their names are looked up in
+            // each, and what is found is kept.
+            let (keys, names) = attributes(args);
+            let rounds = u64::from(usize::BITS - items.leading_zeros()).saturating_mul(keys);
             charge(state, weight.values.saturating_mul(rounds), weight.bytes.saturating_mul(rounds))?;
-            charge(state, 0, (items as u64).saturating_mul(attribute_bytes(args)))?;
-            allocate_slots(state, items.saturating_mul(3))?;
-            allocate(state, weight.bytes.saturating_mul(2))?;
+            charge(state, 0, (items as u64).saturating_mul(names))?;
+            allocate_slots(state, items.saturating_mul(2 + usize::try_from(keys).unwrap_or(usize::MAX)))?;
+            allocate(state, weight.bytes.saturating_mul(1 + keys))?;
         }
         Cost::Printed(growth) => {
             let weight = weigh_all(state, args)?;
@@ -282,6 +285,7 @@ fn solid(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     }
     allocate_slots(state, value.len().unwrap_or(0))?;
     if value.kind() == ValueKind::Map {
+        weigh_keys(state, &value)?;
         let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
         return Ok(Value::from_pairs(pairs.into_iter().flatten()));
     }
@@ -309,12 +313,13 @@ fn count(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     Ok(value.len().unwrap_or(0))
 }
 
-/// Returns the bytes of the longest text among the arguments after the first: the name of an attribute.
-fn attribute_bytes(args: &[Value]) -> u64 {
+/// Names and bytes of the longest text among the arguments behind the first: the attribute, or several between commas.
+fn attributes(args: &[Value]) -> (u64, u64) {
     let named =
         args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
-    let lengths = args.iter().skip(1).chain(named.as_ref()).filter_map(Value::as_str).map(str::len);
-    lengths.max().unwrap_or(0) as u64
+    let texts = args.iter().skip(1).chain(named.as_ref()).filter_map(Value::as_str);
+    let longest = texts.max_by_key(|text| text.len()).unwrap_or_default();
+    (1 + memchr::memchr_iter(b',', longest.as_bytes()).count() as u64, longest.len() as u64)
 }
 
 /// Returns an argument by position or by name.
@@ -392,7 +397,7 @@ fn slices(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 fn by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count(state, first))?;
     allocate_slots(state, items)?;
-    charge(state, 0, (items as u64).saturating_mul(attribute_bytes(args)))?;
+    charge(state, 0, (items as u64).saturating_mul(attributes(args).1))?;
     let named =
         args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
     match named.filter(|named| named.as_object().is_some()) {

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::functions;
 use super::source::{Token, TokenKind};
+use super::{builtins, functions};
 
 /// Deepest nesting of expressions, the same as in the engine.
 const DEPTH: usize = 150;
@@ -37,18 +37,29 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
     ("~", Some("__join")),
     ("[:]", Some("__slice")),
     ("[]", Some("__key")),
+    ("{:}", Some("__map_key")),
     ("[.]", Some("__container")),
     ("*()", Some("__splat")),
+    ("f()", Some("__passed")),
+    (".changed()", Some("__changed")),
+    (".cycle()", Some("__cycle")),
     ("and", None),
     ("or", None),
     ("not", None),
+    ("-x", None),
     ("if", None),
     ("is", None),
     ("|", None),
     (".", None),
 ];
 
-/// Returns the filter that replaces an operator.
+/// Methods among them: those that go through their arguments, or need one.
+const METHODS: &[&str] = &[".changed()", ".cycle()"];
+
+/// Longest literal whose cost is that of the step it is used in.
+const LITERAL: usize = 256;
+
+/// The filter that stands for an operator.
 fn filter(sign: &str) -> &'static str {
     OPERATORS.iter().find(|(known, _)| *known == sign).and_then(|(_, filter)| *filter).unwrap_or("__none")
 }
@@ -498,10 +509,20 @@ impl<'s> Reader<'s> {
                     if index {
                         self.indexed(part.start, dot);
                     }
+                    let sign = METHODS.iter().find(|sign| sign[1..].strip_suffix("()") == Some(self.word()));
                     self.at += 1;
+                    if let Some(sign) = sign.filter(|_| self.word() == "(") {
+                        let bracket = self.start() + 1;
+                        self.open(part.start, "(");
+                        self.replace(dot, bracket, format!("|{}(", filter(sign)), part.start);
+                        self.arguments(false)?;
+                        let end = self.end();
+                        self.close(end, ")");
+                    }
                 }
                 "[" => self.subscript(part.start)?,
-                "(" => self.arguments()?,
+                // A loop that calls itself, under whatever name.
+                "(" => self.arguments(self.is_unknown(part))?,
                 _ => return Some(part),
             }
             part = self.part(part.start, Known::Nothing, true);
@@ -555,14 +576,14 @@ impl<'s> Reader<'s> {
             if self.eat("|") {
                 self.filter_name()?;
                 if self.word() == "(" {
-                    self.arguments()?;
+                    self.arguments(false)?;
                 }
             } else if self.eat("is") {
                 self.eat("not");
                 self.filter_name()?;
                 let kind = self.token().map(|token| token.kind);
                 match (self.word(), kind) {
-                    ("(", _) => self.arguments()?,
+                    ("(", _) => self.arguments(false)?,
                     ("and" | "or" | "else" | "is", _) => {}
                     ("+" | "-" | "[" | "{", _)
                     | (_, Some(TokenKind::Name | TokenKind::Text | TokenKind::Number)) => {
@@ -590,7 +611,7 @@ impl<'s> Reader<'s> {
         loop {
             self.filter_name()?;
             if self.word() == "(" {
-                self.arguments()?;
+                self.arguments(false)?;
             }
             if !self.eat("|") {
                 return Some(());
@@ -598,7 +619,15 @@ impl<'s> Reader<'s> {
         }
     }
 
-    fn arguments(&mut self) -> Option<()> {
+    /// Whether a part is a name of the template's own, which may be that of a loop.
+    fn is_unknown(&self, part: Part) -> bool {
+        let name = &self.source[part.start..part.end];
+        let known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
+        !known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
+    }
+
+    /// Arguments in brackets. `passed`: what is called may go through them.
+    fn arguments(&mut self, passed: bool) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
             let splat = self.eat("*") || self.eat("**");
@@ -609,6 +638,8 @@ impl<'s> Reader<'s> {
             let value = self.expression()?;
             if splat {
                 self.filtered(value, "*()");
+            } else if passed && !value.is_literal() {
+                self.filtered(value, "f()");
             }
             if !self.eat(",") {
                 return self.expect(")");
@@ -639,7 +670,8 @@ impl<'s> Reader<'s> {
                 while self.token().is_some_and(|token| token.kind == TokenKind::Text) {
                     self.at += 1;
                 }
-                Some(self.part(start, Known::Scalar, true))
+                let known = if self.end() - start > LITERAL { Known::Nothing } else { Known::Scalar };
+                Some(self.part(start, known, true))
             }
             TokenKind::Sign => {
                 self.at += 1;
@@ -697,7 +729,7 @@ impl<'s> Reader<'s> {
         while !self.eat("}") {
             let key = self.expression()?;
             if !key.is_literal() {
-                self.filtered(key, "[]");
+                self.filtered(key, "{:}");
             }
             self.expect(":")?;
             self.expression()?;
@@ -735,6 +767,8 @@ impl<'s> Reader<'s> {
         if several {
             self.tighten(items);
             self.close(items.end, "|__rows");
+        } else {
+            self.filtered(items, "f()");
         }
         if self.eat("if") {
             self.expression()?;

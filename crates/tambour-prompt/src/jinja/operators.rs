@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context};
 
-use super::budget::{self, allocate, allocate_slots, charge, weigh};
+use super::budget::{self, allocate, allocate_slots, charge, weigh, weigh_keys};
+use super::text::check_key;
 
 /// Most items of a list that is unpacked into names.
 const ROW: usize = 1_000;
@@ -37,6 +38,21 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__slice", slice);
     env.add_filter("__container", container);
     env.add_filter("__key", key);
+    env.add_filter("__map_key", map_key);
+    env.add_filter("__passed", passed);
+    env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+        let args = args.into_values();
+        // They are compared with those of the turn before.
+        args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop))?;
+        method(state, "changed", &args)
+    });
+    env.add_filter("__cycle", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+        let args = args.into_values();
+        if args.len() < 2 {
+            return Err(Error::new(ErrorKind::MissingArgument, "`cycle` needs at least one value"));
+        }
+        method(state, "cycle", &args)
+    });
     env.add_filter("__splat", splat);
     env.add_filter("__rows", rows);
 }
@@ -384,10 +400,33 @@ fn key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// Charges for arguments that are unpacked from a list or map.
+/// A key of a map that is made. It is gone through each time the map is copied, so that lists are none.
+fn map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    check_key(value)?;
+    key(state, value)
+}
+
+/// A value that is called with, or looped over: the engine counts the characters of a text.
+fn passed(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    }
+    Ok(value.clone())
+}
+
+/// A method of the first of these values.
+fn method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<Value, Error> {
+    match args {
+        [object, args @ ..] => object.call_method(state, name, args),
+        [] => Err(Error::from(ErrorKind::UnknownMethod)),
+    }
+}
+
+/// Arguments that a list or map gives.
 fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
         allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
+        weigh_keys(state, value)?;
     }
     Ok(value.clone())
 }

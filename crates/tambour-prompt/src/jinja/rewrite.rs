@@ -27,7 +27,10 @@ const CHAIN: usize = 500;
 /// Most tags and tokens of a template; each takes some hundred bytes during compilation.
 const PARTS: usize = 100_000;
 
-/// Most `elif` branches of one `if`; the engine nests them.
+/// Bytes of a name: the engine hashes it each time it looks for what is called so.
+const NAME: usize = 1_000;
+
+/// `elif` of one `if`, which nest in the engine.
 const ELIF: usize = 100;
 
 /// A rewritten source with its mapping to the original.
@@ -225,6 +228,10 @@ impl<'s> Writer<'s> {
         }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
+            if token.kind == TokenKind::Name && token.range.len() > NAME {
+                let message = format!("a name has at most {NAME} bytes");
+                return Err(self.error(token.range.start, &message, "limit_exceeded"));
+            }
             chains.truncate(token.depth + 1);
             chains.resize(token.depth + 1, 0);
             let chain = &mut chains[token.depth];

@@ -562,10 +562,13 @@ async fn turn(
 ) -> Result<Turn, Problem> {
     let live = running.live();
     let asking = Asking { caller, live };
-    let before = outlet.turn();
+    let mut before = outlet.turn();
     let place = async {
-        before.await;
-        // An expired dialogue is deleted between two turns.
+        if before.as_mut().now_or_never().is_none() {
+            fail::point("turn.behind");
+            before.await;
+        }
+        // A dialogue whose time is over is deleted between two turns.
         app.turns.queue(id).reached().await
     };
     let _turn = tokio::select! {

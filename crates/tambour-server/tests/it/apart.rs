@@ -153,8 +153,16 @@ impl Drop for Apart {
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Points at which a test may hold the server.
-const HELD: [&str; 6] =
-    ["conversation.before", "deletion.after", "sweep", "sweep.dialogue", "sweep.listed", "turn.over"];
+const HELD: [&str; 8] = [
+    "aside",
+    "conversation.before",
+    "deletion.after",
+    "sweep",
+    "sweep.dialogue",
+    "sweep.listed",
+    "turn.behind",
+    "turn.over",
+];
 
 fn folder_of() -> &'static PathBuf {
     FOLDER.get().expect("it is set before anything runs")

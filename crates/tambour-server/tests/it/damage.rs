@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tambour_server::store::{
     Batch, JournalLoss, JournalReport, Log as _, MessageRow, Messages as _, SqliteStore, Store as _,
     StoreError, StoreOptions,
@@ -63,6 +65,24 @@ fn segment(journal: &Path) -> PathBuf {
         files.filter(|file| file.extension().is_some_and(|end| end == "log")).collect();
     assert_eq!(logs.len(), 1, "{logs:?}");
     logs.pop().unwrap()
+}
+
+/// Waits until the database knows how far the journal has come, which it is told by itself.
+async fn until_known(database: &Path, journal: &Path) {
+    let options = SqliteConnectOptions::new().filename(database).busy_timeout(Duration::from_secs(10));
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    within(async {
+        loop {
+            let query = sqlx::query_scalar("select length from segments order by number desc limit 1");
+            let known: Option<i64> = query.fetch_optional(&mut connection).await.unwrap();
+            if known.map(i64::cast_unsigned) == Some(std::fs::metadata(segment(journal)).unwrap().len()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    connection.close().await.unwrap();
 }
 
 /// A folder whose journal has these bytes, and no database.
@@ -246,10 +266,10 @@ async fn killed() -> Left {
         events.push(stream.event().await.unwrap());
     }
     let seen = events.iter().filter_map(|event| event.id).max().unwrap();
-    // The database is brought up to what it gets by itself; the end of the reply is on the journal alone.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let data = server.folder.0.join("data");
+    until_known(&data.join("tambour.sqlite"), &data.join("tambour.journal")).await;
     let folder = Folder::new();
-    copy(&server.folder.0.join("data"), &folder.0.join("data"));
+    copy(&data, &folder.0.join("data"));
     drop(stream);
     Left { folder, done, running: message(&events), seen }
 }
@@ -391,8 +411,7 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
     for (n, lease) in leases.iter_mut().enumerate() {
         lease.append(batch(n, 2)).await.stored().unwrap();
     }
-    // Nothing more comes, and the database is told how far it came.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    until_known(&left.0.join("tambour.db"), &left.0.join("tambour.journal")).await;
     let killed = Folder::new();
     copy(&left.0, &killed.0.join("data"));
     store.close().await;

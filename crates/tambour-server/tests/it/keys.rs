@@ -3,6 +3,7 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::apart::Apart;
 use crate::client::message;
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Answer, Tambour, within};
@@ -294,19 +295,19 @@ async fn a_removed_key_ends_its_turns_of_dialogues() {
     let gate = Gate::new();
     let script = vec![delta("{\"response\": "), Step::Wait(gate.clone())];
     let mock = Mock::start(vec![script]).await;
-    let mut server = Tambour::with(&mock).await;
-    let (_, admin) = key(&server, "admin", "admin").await;
-    server.key(Some(&admin));
+    let mut apart = Apart::start(&mock, false);
+    let (_, admin) = key(&apart.server, "admin", "admin").await;
+    apart.server.key(Some(&admin));
     for stream in [true, false] {
-        let (id, secret) = key(&server, "other", "plain").await;
-        server.key(Some(&secret));
-        let dialogue = crate::dialogues::started(&server, &["{type: ai_say, content: x}"]).await;
+        let (id, secret) = key(&apart.server, "other", "plain").await;
+        apart.server.key(Some(&secret));
+        let dialogue = crate::dialogues::started(&apart.server, &["{type: ai_say, content: x}"]).await;
         let path = format!("/api/v1/dialogues/{dialogue}/input");
         let headers = vec![("authorization".to_owned(), format!("Bearer {secret}"))];
         let calls = mock.calls().begun;
         let open = |body: &serde_json::Value| {
             let (address, path, headers, body) =
-                (server.address, path.clone(), headers.clone(), body.to_string());
+                (apart.server.address, path.clone(), headers.clone(), body.to_string());
             tokio::spawn(async move {
                 let mut stream =
                     crate::client::Stream::open(address, "POST", &path, &headers, Some(&body)).await;
@@ -316,17 +317,19 @@ async fn a_removed_key_ends_its_turns_of_dialogues() {
         let first = open(&json!({ "stream": stream }));
         mock.until(|now| now.begun == calls + 1).await;
         // Another one waits in line behind it.
+        apart.hold("turn.behind");
         let second = open(&json!({ "stream": stream }));
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        server.key(Some(&admin));
-        assert_eq!(server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+        apart.until_held("turn.behind").await;
+        apart.let_go("turn.behind").await;
+        apart.server.key(Some(&admin));
+        assert_eq!(apart.server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
         let (_, text) = within(first).await.unwrap();
         assert!(text.contains("the key was removed"), "{text}");
         let (_, text) = within(second).await.unwrap();
         assert!(text.contains("unauthorized"), "{text}");
         // The model is asked no more, and nothing runs.
         mock.until(|now| now.over == calls + 1).await;
-        server.until_metric("tambour_running", 0).await;
+        apart.server.until_metric("tambour_running", 0).await;
         assert_eq!(mock.calls().begun, calls + 1);
     }
 }

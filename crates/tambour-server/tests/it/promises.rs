@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -148,20 +149,26 @@ async fn a_deleted_conversation_does_not_come_back_while_others_post_to_it() {
     for round in 0..10 {
         let made = server.post("/api/v1/conversations", &json!({})).await.json;
         let path = format!("/api/v1/conversations/{}", made["conversation_id"].as_str().unwrap());
-        let mut posters = Vec::new();
+        let (mut posters, taken) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..4 {
-            let (server, ask) = (server.clone(), ask(&made["conversation_id"]));
+            let (server, ask, taken) = (server.clone(), ask(&made["conversation_id"]), taken.clone());
             posters.push(tokio::spawn(async move {
                 // Until it is told that there is none, for a while longer.
                 let mut refused = 0;
                 while refused < 5 {
                     let answer = server.post("/api/v1/messages", &ask).await;
                     assert!(matches!(answer.status, 202 | 404 | 429), "{}", answer.text);
+                    taken.fetch_add(usize::from(answer.status == 202), Ordering::Relaxed);
                     refused += u32::from(answer.status == 404);
                 }
             }));
         }
-        tokio::time::sleep(Duration::from_millis(10 * round)).await;
+        within(async {
+            while taken.load(Ordering::Relaxed) < 2 * round {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
         assert_eq!(server.call("delete", &path, None).await.status, 204);
         assert_eq!(server.get(&path).await.status, 404, "{round}: it is back");
         for poster in posters {

@@ -95,15 +95,12 @@ async fn what_is_not_to_be_stored_is_gone_when_it_was_read() {
         assert!(answer.text.contains("Four."), "{}", answer.text);
         assert!(answer.text.contains("\"store\":false"), "{}", answer.text);
         let id = answer.text.split("resp_").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        let mut left = 200;
-        for _ in 0..200 {
-            left = server.get(&format!("/v1/responses/resp_{id}")).await.status;
-            if left == 404 {
-                break;
+        crate::server::within(async {
+            while server.get(&format!("/v1/responses/resp_{id}")).await.status != 404 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert_eq!(left, 404, "stream: {stream}");
+        })
+        .await;
         assert_eq!(server.get(&format!("/api/v1/messages/{id}")).await.status, 404);
     }
     let mock = Mock::start(vec![reply("Four.", 2)]).await;
@@ -132,8 +129,14 @@ async fn what_runs_in_the_background_is_fetched_later() {
     let streaming = server.begin("/v1/responses", &streamed).await;
     mock.until(|calls| calls.begun == 2).await;
     drop(streaming);
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    assert_eq!(mock.calls().deserted, 0);
+    // One that does not run in the background is left by its reader after them, and is over: so is their time.
+    let mut left = body.clone();
+    (left["background"], left["stream"]) = (false.into(), true.into());
+    let leaving = server.begin("/v1/responses", &left).await;
+    mock.until(|calls| calls.begun == 3).await;
+    drop(leaving);
+    mock.until(|calls| calls.deserted > 0).await;
+    assert_eq!((mock.calls().deserted, mock.calls().over), (1, 1));
     assert_eq!(server.get(&path).await.json["status"], "in_progress");
     gate.open();
     server.until_metric("tambour_running", 0).await;

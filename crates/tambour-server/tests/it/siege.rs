@@ -10,10 +10,14 @@ use crate::mock::{Mock, reply};
 
 /// Most anonymous memory of the server, in KiB.
 const MEMORY: u64 = 1 << 20;
-/// Time to the first text of a chat that most of them keep. The median and not the slowest: the tests share the machine with others.
-/// A build that is not optimised takes longer.
-const FIRST_TEXT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 200 } else { 100 });
-/// Chats that are measured.
+/// Time to the first text of a chat that two of three of them keep: not all, since the tests share the machine with others.
+const FIRST_TEXT: Duration = Duration::from_millis(100);
+/// Times that a chat alone takes, measured right before, which are allowed instead where they are more. Both cores are busy with the
+/// siege, so that a chat gets a part of one; a build that is not optimised, or a machine that others use too, takes longer for
+/// the chat and for the siege alike. A request that a chat waits for, as it would without turns or aside, takes hundreds of times as
+/// long as a chat.
+const TIMES_ALONE: u32 = 20;
+/// Chats that are measured, alone and beside the siege.
 const CHATS: usize = 15;
 
 /// Templates of which each alone would take memory or time without bound.
@@ -243,18 +247,11 @@ async fn a_body_costs_at_most_sixteen_times_its_bytes() {
 async fn besieged(apart: &Apart, all: Vec<Hostile>) {
     let address = apart.server.address;
     assert!(all.len() >= 50, "{}", all.len());
+    let alone = first_texts(apart, &mut 0).await[CHATS / 2];
     let hostile: Vec<_> = all.into_iter().map(|request| tokio::spawn(send(address, request))).collect();
-    let (mut first_texts, mut peak) = (Vec::new(), 0);
-    for _ in 0..CHATS {
-        let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true})
-            .to_string();
-        let begun = Instant::now();
-        let mut stream = Stream::open(address, "POST", "/api/v1/messages", &[], Some(&ask)).await;
-        stream.until("final_delta").await;
-        first_texts.push(begun.elapsed());
-        peak = peak.max(apart.memory().expect("the server lives"));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let mut peak = 0;
+    let beside = first_texts(apart, &mut peak).await;
+    let under_way = hostile.iter().filter(|one| !one.is_finished()).count();
     let watched = async {
         let mut statuses = Vec::new();
         for request in hostile {
@@ -276,6 +273,26 @@ async fn besieged(apart: &Apart, all: Vec<Hostile>) {
         "each is answered: {statuses:?}"
     );
     assert!(peak < MEMORY, "{peak} KiB");
-    first_texts.sort_unstable();
-    assert!(first_texts[CHATS / 2] < FIRST_TEXT, "the median of {first_texts:?}");
+    println!("{alone:?} alone; {beside:?} beside, with {under_way} under way at the end; {peak} KiB");
+    assert!(under_way > 0, "the siege was over before the chats were");
+    let most = FIRST_TEXT.max(alone * TIMES_ALONE);
+    assert!(beside[CHATS * 2 / 3 - 1] < most, "two of three within {most:?}, {alone:?} alone: {beside:?}");
+}
+
+/// Times to the first text of chats, one behind the other, in order; `peak` becomes the most memory of the server meanwhile.
+#[cfg(target_os = "linux")]
+async fn first_texts(apart: &Apart, peak: &mut u64) -> Vec<Duration> {
+    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});
+    let mut times = Vec::new();
+    for _ in 0..CHATS {
+        let begun = Instant::now();
+        let mut stream =
+            Stream::open(apart.server.address, "POST", "/api/v1/messages", &[], Some(&ask.to_string())).await;
+        stream.until("final_delta").await;
+        times.push(begun.elapsed());
+        *peak = (*peak).max(apart.memory().expect("the server lives"));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    times.sort_unstable();
+    times
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
 use crate::client::{check, names};
@@ -150,8 +150,13 @@ async fn blunt(server: &Tambour, method: &str, path: &str, bytes: usize, chunked
     if chunked {
         within(socket.write_all(b"0\r\n\r\n")).await.unwrap();
     }
-    // So that a reset would have come.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // The server has closed: had it reset the connection, what it has sent before could not be read any more.
+    within(async {
+        while !socket.ready(Interest::READABLE).await.unwrap().is_read_closed() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
     let mut answer = Vec::new();
     within(socket.read_to_end(&mut answer)).await.expect("the connection ends well");
     String::from_utf8(answer).unwrap()

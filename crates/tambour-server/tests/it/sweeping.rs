@@ -127,10 +127,10 @@ async fn threads_of_the_store_that_panic_stop_the_server() {
         let _file = apart.panic_at(point);
         // Enough for a checkpoint.
         for _ in 0..8 {
-            let ask = json!({"text": "x", "dialect": "plain"}).to_string();
+            // It is answered when it has ended, or the server has.
+            let ask = json!({"text": "x", "dialect": "plain", "wait": true}).to_string();
             let url = format!("http://{}/api/v1/messages", apart.server.address);
             let _ = reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(ask).send().await;
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let (code, _folder, log) = apart.ended().await;
         assert_eq!(code, Some(1), "{log}");

@@ -204,8 +204,9 @@ async fn nobody_says_a_word() {
 
 #[tokio::test]
 async fn waiting_for_a_person_outlasts_the_reader() {
-    let mock = Mock::start(vec![reply(&plan(&[("look", "a")]), 9), reply(&answer("Done."), 9)]).await;
-    let server = Tambour::start(&mock, |config| config.grace_ms = 200).await;
+    let scripts = vec![reply(&plan(&[("look", "a")]), 9), vec![Step::Stall], reply(&answer("Done."), 9)];
+    let mock = Mock::start(scripts).await;
+    let server = Tambour::start(&mock, |config| config.grace_ms = 50).await;
     let inline = json!({"tools": [{"name": "look", "schema": {"type": "object"}}]});
     let mut stream = server.stream(&ask(&inline)).await;
     let events = until_waiting(&mut stream, "awaiting_tool_results").await;
@@ -213,7 +214,9 @@ async fn waiting_for_a_person_outlasts_the_reader() {
     let last = seen.last().unwrap().id.unwrap().to_string();
     drop(stream);
     server.until_metric("tambour_streams_open", 0).await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    // The grace of a later one, which waits for nobody, is over.
+    drop(server.stream(&ask(&inline)).await);
+    mock.until(|calls| calls.deserted == 1).await;
     // Who comes back is told again what is waited for, and nothing else twice.
     let mut back = server.follow(&id, &[("last-event-id", &last)]).await;
     let waiting = until_waiting(&mut back, "awaiting_tool_results").await;

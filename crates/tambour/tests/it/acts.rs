@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::each_dialect::each_dialect;
-use tambour_fixtures::acts::{Action, ActionKind, Outcome, Trial, Way, trial, zones};
+use tambour_fixtures::acts::{Action, ActionKind, FORMS, Outcome, Trial, Way, Zone, trial, zones};
 
 /// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
 /// seeds 0 to 100,000 are read.
@@ -86,6 +86,9 @@ fn assert_shares(dialect: &str, tried: &Outcome) {
         let count = tried.zones.get(&zone).copied().unwrap_or_default();
         assert!(count > least, "{dialect}: only {count} blocks in {zone:?}");
     }
+    if dialect == "toolcall" {
+        assert_forms(tried);
+    }
     use ActionKind::*;
     let kinds: &[ActionKind] = match dialect {
         "filament" => &[Call, Operation, Status, Choice, Component],
@@ -98,6 +101,28 @@ fn assert_shares(dialect: &str, tried: &Outcome) {
     for kind in kinds {
         let count = tried.actions.get(kind).copied().unwrap_or_default();
         assert!(count > least, "{dialect}: only {count} of {kind:?} acted");
+    }
+}
+
+/// Every form of a call is read where it acts and where it must not.
+fn assert_forms(tried: &Outcome) {
+    let least = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
+    let count = |form: &str, zone: Zone| tried.forms.get(&(form, zone)).copied().unwrap_or_default();
+    for form in FORMS {
+        assert!(count(form, Zone::Plain) > least, "{form}: only {} acted", count(form, Zone::Plain));
+        let zones = zones("toolcall");
+        let tried: usize = zones.iter().map(|zone| count(form, *zone)).sum();
+        assert!(tried > 4 * least, "{form}: only {tried} that must not act");
+        // A few replies do not try all zones. Values between tags are texts, which nothing guesses.
+        let never = |zone: Zone| match zone {
+            Zone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
+            // It holds backticks.
+            Zone::Span | Zone::LongSpan => *form == "deepseek",
+            _ => false,
+        };
+        for zone in zones.into_iter().filter(|zone| least >= 20 && !never(*zone)) {
+            assert!(count(form, zone) > 0, "{form}: none in {zone:?}");
+        }
     }
 }
 

@@ -20,6 +20,21 @@ const MARKS: &[&str] = &[
     "</arg_key>",
     "<arg_value>",
     "</arg_value>",
+    "<｜DSML｜function_calls>",
+    "</｜DSML｜function_calls>",
+    "<｜DSML｜invoke name=\"remove\">",
+    "</｜DSML｜invoke>",
+    "<｜DSML｜parameter name=\"path\" string=\"true\">",
+    "<｜DSML｜parameter name=\"force\" string=\"false\">",
+    "<｜DSML｜parameter name=\"note\" string=\"true\">",
+    "</｜DSML｜parameter>",
+    "<minimax:tool_call>",
+    "</minimax:tool_call>",
+    "<invoke name=\"remove\">",
+    "</invoke>",
+    "<parameter name=\"path\">",
+    "<parameter name=\"force\">",
+    "<parameter name=\"note\">",
     "[TOOL_CALLS]",
     "[ARGS]",
     "<｜tool▁calls▁begin｜>",
@@ -72,7 +87,7 @@ fn written(random: &mut Random) -> (String, Value) {
     let note = PATHS[random.below(PATHS.len())];
     let args = json!({"path": path, "force": force, "note": note});
     let python = if force { "True" } else { "False" };
-    let call = match random.below(9) {
+    let call = match random.below(12) {
         0 => format!("<tool_call>\n{}\n</tool_call>", json!({"name": "remove", "arguments": args})),
         1 => format!(
             "<tool_call>\n<function=remove>\n<parameter=path>\n{path}\n</parameter>\n<parameter=force>\n{force}\n</parameter>\n\
@@ -95,6 +110,19 @@ fn written(random: &mut Random) -> (String, Value) {
              <|tool_calls_section_end|>"
         ),
         7 => format!("<|channel|>commentary to=functions.remove <|constrain|>json<|message|>{args}<|call|>"),
+        8 => format!("<function=remove>{args}</function>"),
+        9 => format!(
+            "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"remove\">\n\
+             <｜DSML｜parameter name=\"path\" string=\"true\">{path}</｜DSML｜parameter>\n\
+             <｜DSML｜parameter name=\"force\" string=\"false\">{force}</｜DSML｜parameter>\n\
+             <｜DSML｜parameter name=\"note\" string=\"true\">{note}</｜DSML｜parameter>\n\
+             </｜DSML｜invoke>\n</｜DSML｜function_calls>"
+        ),
+        10 => format!(
+            "<minimax:tool_call>\n<invoke name=\"remove\">\n<parameter name=\"path\">{path}</parameter>\n\
+             <parameter name=\"force\">{force}</parameter>\n<parameter name=\"note\">{note}</parameter>\n\
+             </invoke>\n</minimax:tool_call>"
+        ),
         _ => format!("[remove(path=\"{path}\", force={python}, note=\"{note}\")]"),
     };
     (call, args)
@@ -177,8 +205,12 @@ fn what_runs_was_written_or_is_told() {
             let same = words(one) == words(&args);
             assert!(times > 1 || same || !codes.is_empty(), "seed {seed}: silently {one} of {reply:?}");
             let text = one.to_string();
-            let own =
-                [("<function=", "<parameter=", "</parameter>"), ("<arg_key>", "<arg_value>", "</arg_value>")];
+            let own = [
+                ("<function=", "<parameter=", "</parameter>"),
+                ("<arg_key>", "<arg_value>", "</arg_value>"),
+                ("<｜DSML｜invoke ", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
+                ("<invoke ", "<parameter ", "</parameter>"),
+            ];
             for (_, open, close) in own.into_iter().filter(|(form, ..)| reply.contains(form)) {
                 let (opens, closes) = (text.matches(open).count(), text.matches(close).count());
                 assert_eq!(opens, closes, "seed {seed}: {one} of {reply:?}");

@@ -119,6 +119,8 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.set('hp', {x: 1, x: 2});", "0: value_guessed"),
         ("_.set('hp', '12345678901234567890123');", "0: number_out_of_range"),
         ("_.set('hp', 1e400);", "0: number_out_of_range"),
+        ("_.assign('who', 'c', 1e400);", "0: number_out_of_range"),
+        ("_.assign('bag', 0, 1e400);", "0: number_out_of_range"),
         ("_.set('hp', 1);_.set('hp', 2", ""),
     ] {
         let (after, refused) = commanded(&list(), commands);

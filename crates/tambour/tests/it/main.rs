@@ -5,6 +5,7 @@ mod beside;
 mod checker;
 mod chunking;
 mod code;
+mod commands;
 mod corpus;
 mod damaged_calls;
 mod deltas;

@@ -11,6 +11,7 @@ use tambour_prompt::jinja::{
     Assembly, Budget, Context, Engine, JinjaLimits, Mode, OPERATORS, evaluate, filter_names, function_names,
     test_names,
 };
+use tambour_fixtures::engine;
 
 /// Bytes that a rendering may hold at once.
 const MEMORY: u64 = 64 << 20;
@@ -19,7 +20,7 @@ const MEMORY: u64 = 64 << 20;
 const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
 /// Values that the cases use: a text of 1 MB with lines, a long list, a map.
-const VALUES: &str =
+pub(super) const VALUES: &str =
     "{% set s = 'ab <\n' * 200000 %}{% set l = [1] * 10000 %}{% set m = {'a': l, 'b': 'x'} %}";
 
 /// Arguments of each filter besides the usual ones.
@@ -184,7 +185,8 @@ const SIGNS: &[(&str, &[&str])] = &[
     (">", &["[l] * 10000 > [l] * 10000"]),
     (">=", &["[l] * 10000 >= [l] * 10000"]),
     ("in", &["[l, 2] in [[l, 3]] * 100000", "[l] * 10000 in s", "[l] * 10000 in m", "'zz' in s"]),
-    ("not in", &["[l, 2] not in [[l, 3]] * 100000"]),
+    // Alone it is read as two; in a chain it is one of its own.
+    ("not in", &["[l, 2] not in [[l, 3]] * 100000", "l == l not in [[l, 3]] * 100000"]),
     (
         "+",
         &[
@@ -217,15 +219,20 @@ const SIGNS: &[(&str, &[&str])] = &[
             "s[5:'a']",
         ],
     ),
-    ("[]", &["{[l] * 10000: 1}", "m[[l] * 10000]", "state_desc[s][s][s][s][s]", "range(100000)[99999]"]),
+    ("[]", &["m[[l] * 10000]", "m[s]", "state_desc[s][s][s][s][s]", "range(100000)[99999]"]),
+    ("{:}", &["{[l] * 10000: 1}", "{([l] * 10000) | first: 1}", "{m: 1}", "{s: 1}", "{(1, [l] * 10000): 1}"]),
     ("[.]", &["s[399999]", "s[-1]", "s.399999", "range(100000)[99999]", "(s | list)[-1][0]"]),
     (
         "*()",
         &["format('', *([1] * 100000000))", "dict(**dict(a=[l] * 10000))", "namespace(*([m] * 1000000))"],
     ),
+    ("f()", &["lipsum(s)", "lipsum(*[s] * 10000)"]),
+    (".changed()", &["m.changed(s, m)", "namespace(a=1).changed([l] * 10000)", "s.changed(s)"]),
+    (".cycle()", &["m.cycle()", "s.cycle(s)"]),
     ("and", &["[l] * 10000 and [l] * 10000"]),
     ("or", &["([] * 10000 or [l] * 10000) | string"]),
     ("not", &["not [l] * 10000", "not state"]),
+    ("-x", &["-s", "-([l] * 10000)", "-(2 ** 100)"]),
     ("if", &["[l] * 10000 if [l] * 10000 else s"]),
     ("is", &["[l] * 10000 is eq [l] * 10000"]),
     ("|", &["s | upper | lower | title | escape | tojson | tojson | tojson | tojson"]),
@@ -275,16 +282,20 @@ const STATEMENTS: &[&str] = &[
     "{% with x = [l] * 10000, y = [l] * 10000 %}{{ x == y }}{% endwith %}",
     "{% call(x) format('{}' * 10000, *([s] * 10000)) %}{% endcall %}",
     "{% autoescape 'html' %}{{ s ~ s ~ s }}{{ (s | safe) + s }}{% endautoescape %}",
-    "{% do [l] * 10000 == [l] * 10000 %}",
+    "{% do namespace(x=[[l] * 10000] * 10000) %}",
     "{% set_global x = [l] * 10000 %}",
     "{% if [l] * 10000 == [l] * 10000 %}{% elif 'x' * 100000000 %}{% endif %}",
     "{% for x in ([l] * 10000) if x == l recursive %}{{ loop(x) }}{% endfor %}",
     "{{ s }}{{ s }}{{ s }}{{ s }}{{ s }}",
+    "{% for a in l %}{% if a == s %}{% break %}{% else %}{% continue %}{% endif %}{% endfor %}",
+    "{% for a in l %}{{ loop.cycle() }}{% endfor %}",
+    "{% for a in l %}{{ loop.cycle(*[]) }}{% endfor %}",
+    "{% for a in l %}{{ loop.cycle(l, s) }}{% endfor %}",
     "{{ 'x' * 1000000 }}{% for i in range(100) %}{{ st_yaml('big', 'list') }}{% endfor %}",
     "{{ lipsum }}{{ (l, l, l, l) * 1000 | length }}{{ ((1, 2) * 1000000) | length }}",
 ];
 
-fn context() -> Context {
+pub(super) fn context() -> Context {
     let list: Vec<usize> = (0..20_000).collect();
     let text = "lorem ipsum ".repeat(20_000);
     Context::from_json(&json!({
@@ -297,7 +308,7 @@ fn context() -> Context {
 }
 
 /// Renders, and holds what it took against the bounds.
-fn bounded(context: &Context, source: &str) -> Result<String, tambour::Error> {
+pub(super) fn bounded(context: &Context, source: &str) -> Result<String, tambour::Error> {
     let mut result = None;
     let start = Instant::now();
     let memory = allocation_counter::measure(|| {
@@ -323,7 +334,21 @@ fn every_filter_test_function_and_operator_has_a_hostile_case() {
     assert_eq!(ours(filter_names()), names(FILTERS));
     assert_eq!(ours(test_names().collect()), TESTS.iter().map(|(name, _)| *name).collect());
     assert_eq!(ours(function_names().collect()), names(FUNCTIONS));
-    assert_eq!(OPERATORS.iter().map(|(sign, _)| *sign).collect::<BTreeSet<_>>(), names(SIGNS));
+    let signs = names(SIGNS);
+    assert_eq!(OPERATORS.iter().map(|(sign, _)| *sign).collect::<BTreeSet<_>>(), signs);
+    // Those of the engine's syntax tree, where a new one does not compile. It has no list of the methods of a loop.
+    let theirs = engine::operators();
+    assert_eq!(theirs.difference(&signs).count(), 0, "{theirs:?}");
+    let own: Vec<_> = signs.difference(&theirs).copied().collect();
+    assert_eq!(own, [".changed()", ".cycle()", "[.]"]);
+    for (sign, expressions) in SIGNS {
+        // The container of an item, which is paid for apart from its key.
+        let sign = if *sign == "[.]" { "[]" } else { sign };
+        let found: BTreeSet<_> = expressions.iter().flat_map(|one| engine::operators_of(one)).collect();
+        assert!(found.contains(sign), "no {sign} in {expressions:?}: {found:?}");
+    }
+    let found: BTreeSet<_> = STATEMENTS.iter().flat_map(|one| engine::statements_of(one)).collect();
+    assert_eq!(found, engine::statements());
     // What the engine has by itself: a new one is known here before a template has it.
     let engine = format!("{:?}", Environment::new());
     let listed = |key: &str| {

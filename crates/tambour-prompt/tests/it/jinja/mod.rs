@@ -6,6 +6,7 @@ mod expressions;
 mod hostile;
 mod limits;
 mod operators;
+mod repeated;
 
 use serde_json::{Value, json};
 use tambour::Error;

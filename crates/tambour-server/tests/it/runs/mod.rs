@@ -491,12 +491,12 @@ async fn a_request_is_carried_out_once<B: Backend>() {
 
 async fn what_is_deleted_does_not_come_back<B: Backend>() {
     let mut backend = B::open().await;
-    for round in 0..6_u64 {
+    for round in 0..6 {
         let store = backend.store();
         conversation(&*store).await;
-        let mut posters = Vec::new();
+        let (mut posters, over) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
         for poster in 0..4 {
-            let store = store.clone();
+            let (store, over) = (store.clone(), over.clone());
             posters.push(tokio::spawn(async move {
                 for at in 0.. {
                     let id = format!("msg_{round}_{poster}_{at}");
@@ -507,6 +507,7 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                             // Deleted meanwhile, it is fenced.
                             let written = lease.finish(end(lease.next(), at, 0)).await;
                             assert!(matches!(written, Written::Stored | Written::Fenced), "{written:?}");
+                            over.fetch_add(1, Ordering::SeqCst);
                         }
                         Acquired::NoConversation => return at,
                         refused => panic!("{}", name(&refused)),
@@ -515,7 +516,12 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                 0
             }));
         }
-        tokio::time::sleep(Duration::from_millis(3 * round)).await;
+        within(async {
+            while over.load(Ordering::SeqCst) < 3 * round {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
         store.close_conversation(CONVERSATION);
         within(store.delete_conversation(CONVERSATION)).await.unwrap();
         assert!(store.conversation(CONVERSATION).await.unwrap().is_none());

@@ -2,10 +2,13 @@
 //! as code or computed. Commands whose meaning depends on the state are resolved when they are
 //! applied.
 
+mod code;
+mod flow;
 mod value;
 
+use flow::Flow;
 use serde_json::Value;
-use value::Unknown;
+use value::{COMPUTED, Unknown};
 
 use super::{body, items, rules};
 use crate::dialect::Output;
@@ -39,8 +42,10 @@ pub(super) fn read(
     out: &mut dyn Output,
 ) -> Commands {
     let mut found = Commands::default();
+    let mut flow = Flow::default();
     let (mut from, mut place, mut counted) = (0, at, 0);
     while let Some(start) = text[from..].find("_.").map(|start| from + start) {
+        flow.text(&text[from..start]);
         if let Some(end) = comment_end(&text[from..start], &text[start..]) {
             found.beside(&text[from..start + end]);
             from = start + end;
@@ -55,7 +60,14 @@ pub(super) fn read(
                 let known = found.operations.len();
                 let reason = reason(&text[from..]);
                 from += reason.map_or(0, |(len, _)| len);
-                found.add(name, &args, limits);
+                match flow.command() {
+                    true => found.refuse(
+                        name,
+                        &args,
+                        "a command that may not be meant to run: what is around it is code",
+                    ),
+                    false => found.add(name, &args, &flow, limits),
+                }
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
                 if let Some(report) = found.report((known, before), name, place, place.offset + end) {
                     doubled(&text[start..from], &args, place, limits, out);
@@ -66,9 +78,12 @@ pub(super) fn read(
                 // Up to the next command, or the end of the line.
                 let rest = &text[start + 2..];
                 found.cut |= fault == Fault::Cut && !rest.contains("_.");
-                let rest = &rest[..rest.find("_.").unwrap_or(rest.len())];
-                let len = 2 + rest.find('\n').unwrap_or(rest.len());
+                let next = rest.find("_.");
+                let rest = &rest[..next.unwrap_or(rest.len())];
+                let line = rest.find('\n');
+                let len = 2 + line.unwrap_or(rest.len());
                 let written = &text[start..start + len];
+                flow.fault(written, next.is_some() && line.is_none());
                 let message = format!("`{}` is no command", clip(trim(written), 60));
                 let report = Report::new(rules::COMMAND_INVALID, place, place.offset + len, message);
                 out.report(report.repaired("not carried out"));
@@ -167,8 +182,8 @@ fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
                 }
             }
             (None, b')') if depth == 0 => {
-                args.push(trim(&text[from..at]));
-                args.retain(|arg| !arg.is_empty());
+                // A comma may stand behind the last one.
+                args.extend(Some(trim(&text[from..at])).filter(|arg| !arg.is_empty()));
                 return Ok((args, at));
             }
             (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
@@ -207,7 +222,11 @@ impl Commands {
 
     /// Reports the first refused operation from an index on; the block has `before` earlier operations.
     fn report(&self, (from, before): (usize, usize), name: &str, place: Place, end: usize) -> Option<Report> {
-        let wrong = |one: &Operation| one.refusal().is_some() && one.command().is_none();
+        // The state decides about the others, but not about their values.
+        let wrong = |one: &Operation| {
+            let value = |reason| matches!(reason, Reason::NumberOutOfRange | Reason::ValueGuessed);
+            one.refusal().is_some_and(|refusal| one.command().is_none() || value(refusal.reason))
+        };
         let at = from + self.operations[from..].iter().position(wrong)?;
         let refused = &self.operations[at];
         let refusal = refused.refusal()?;
@@ -222,8 +241,25 @@ impl Commands {
         Some(items::about(before + at + 1, refused, report))
     }
 
-    fn add(&mut self, name: &str, args: &[&str], limits: &Limits) {
-        let path = args.first().map(|path| value::unescaped(value::unquoted(path), Unknown::Undone));
+    /// Adds an operation that nobody carries out, since something of it was guessed.
+    fn refuse(&mut self, name: &str, args: &[&str], message: &str) {
+        let op = if name == "add" { Op::Add } else { Op::Set };
+        let path = path_of(args).unwrap_or_default();
+        self.operations.push(match steps_of(&path).and_then(Path::new) {
+            Some(path) => Operation::new(op, path, Some(0.into())).refuse(Reason::ValueGuessed, message),
+            // What is no path is kept as it is written, and so is the value.
+            None => {
+                let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
+                Operation::stored(String::new(), path, value)
+            }
+        });
+    }
+
+    fn add(&mut self, name: &str, args: &[&str], flow: &Flow<'_>, limits: &Limits) {
+        if let Some(message) = doubt(args, flow) {
+            return self.refuse(name, args, &message);
+        }
+        let path = path_of(args);
         let refused = |op: &str| {
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
             Operation::stored(op.to_owned(), path.clone().unwrap_or_default(), value)
@@ -235,17 +271,15 @@ impl Commands {
         let mut values = Vec::with_capacity(args.len());
         let old = usize::from(name == "set" && args.len() == 3);
         for text in &args[1 + old..] {
-            match value::read(text, limits) {
+            let read = match flow.is_variable(text) {
+                true => Err(COMPUTED.to_owned()),
+                false => value::read(text, limits),
+            };
+            match read {
                 Ok(value) => values.push(value),
                 Err(why) => {
                     let message = format!("`{}` is no value: {why}", clip(text, 60));
-                    let op = if name == "add" { Op::Add } else { Op::Set };
-                    let none = Operation::stored(
-                        op.name().to_owned(),
-                        path.clone().unwrap_or_default(),
-                        Some(0.into()),
-                    );
-                    return self.operations.push(none.refuse(Reason::ValueGuessed, message));
+                    return self.refuse(name, args, &message);
                 }
             }
         }
@@ -299,6 +333,8 @@ impl Commands {
                 }
             }
             ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused(""),
+            // One of ours is no command, and its value is not read as one of them.
+            _ if Op::named(name).is_some() => refused(&format!("_.{name}")),
             _ => refused(name),
         };
         self.operations.push(one);
@@ -322,7 +358,29 @@ impl Commands {
     }
 }
 
-/// Returns the path of a key or an element below a path.
+/// The path of a command, as it is written.
+fn path_of(args: &[&str]) -> Option<String> {
+    args.first().map(|path| value::unescaped(value::unquoted(path), Unknown::Undone))
+}
+
+/// What is in doubt about the arguments of a command whatever it does: one is missing, or may be several, or the path is
+/// computed.
+fn doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
+    if args.iter().any(|arg| arg.is_empty()) {
+        return Some("an argument is missing between two commas".to_owned());
+    }
+    if let Some(spread) = args.iter().find(|arg| arg.starts_with("...")) {
+        return Some(format!("`{}` may be any number of arguments", clip(spread, 60)));
+    }
+    let path = args.first()?;
+    let computed = match value::quoted(path) {
+        Some(_) => code::has_template(path),
+        None => flow.is_variable(path) || code::is_path_computed(path),
+    };
+    computed.then(|| format!("`{}` is no path: {COMPUTED}", clip(path, 60)))
+}
+
+/// The place of a key or an element below a path.
 fn below(steps: &[Step], key: &Value) -> Option<Path> {
     let step = match key {
         Value::String(key) => Step::Key(key.clone()),

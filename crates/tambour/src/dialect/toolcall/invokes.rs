@@ -7,6 +7,7 @@ use super::arguments::{Argument, Arguments};
 use super::formats::Invokes;
 use super::read::{Typed, Whole, WrittenCall, Wrong, invalid, tell, unclosed};
 use super::rules;
+use super::typed::Written;
 use crate::finding::Report;
 use crate::lex::space::trim;
 use crate::options::Options;
@@ -37,8 +38,9 @@ impl Whole<'_> {
                 let line = value.strip_prefix('\n').filter(|_| !marks.typed).unwrap_or(value);
                 let line = line.strip_suffix('\n').filter(|_| !marks.typed).unwrap_or(line);
                 match string {
-                    true => call.put(trim(key), Value::from(line))?,
-                    false => call.add(trim(key), line)?,
+                    Some(true) => call.put(trim(key), Value::from(line))?,
+                    Some(false) => call.add(trim(key), line, Written::Json)?,
+                    None => call.add(trim(key), line, Written::Bare)?,
                 }
                 from = next;
             }
@@ -79,9 +81,9 @@ fn tool<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<(&'t s
 /// Opening tag of a parameter written as an element.
 struct Parameter<'t> {
     key: &'t str,
-    /// Set if it declares its value a string.
-    string: bool,
-    /// Offset of its value.
+    /// Whether its value is a text, where it says so.
+    string: Option<bool>,
+    /// Where its value begins.
     start: usize,
 }
 
@@ -94,8 +96,9 @@ fn parameter<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<P
     let behind = &inner[end + 1..];
     let close = behind.find(['<', '>']).filter(|end| behind[*end..].starts_with('>')).ok_or_else(wrong)?;
     let string = match trim(&behind[..close]) {
-        "" | "string=\"false\"" => false,
-        "string=\"true\"" => true,
+        "" => None,
+        "string=\"false\"" => Some(false),
+        "string=\"true\"" => Some(true),
         _ => return Err(invalid("an argument has an attribute that is not known")),
     };
     Ok(Some(Parameter { key: &inner[..end], string, start: text.len() - behind.len() + close + 1 }))

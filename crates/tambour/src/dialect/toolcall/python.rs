@@ -36,7 +36,7 @@ pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String>
 
 /// Reads one literal, and a doubt about it.
 pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
-    let mut reader = Reader::new(text, limits);
+    let mut reader = Reader { may_be_json: true, ..Reader::new(text, limits) };
     let value = reader.value().ok()?;
     reader.space();
     (reader.at == text.len()).then_some((value, reader.doubt))
@@ -49,7 +49,9 @@ struct Reader<'a> {
     depth: usize,
     items: usize,
     limits: &'a Limits,
-    /// The first value that is not exact or may not be the one meant.
+    /// Whether it may be JSON that is broken as well.
+    may_be_json: bool,
+    /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,
 }
 
@@ -59,7 +61,7 @@ const DEPTH: usize = 48;
 impl<'a> Reader<'a> {
     fn new(text: &'a str, limits: &'a Limits) -> Reader<'a> {
         let (depth, items) = (limits.depth.min(DEPTH), limits.items);
-        Reader { text, at: 0, depth, items, limits, doubt: None }
+        Reader { text, at: 0, depth, items, limits, may_be_json: false, doubt: None }
     }
 
     fn rest(&self) -> &str {
@@ -308,8 +310,17 @@ impl<'a> Reader<'a> {
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                 self.at += more;
             }
-            // As in Python, the backslash stays.
-            other => out.extend(['\\', other]),
+            // As Python has it, the backslash stays.
+            other => {
+                out.extend(['\\', other]);
+                if self.may_be_json {
+                    let (text, at) = (self.text, self.at);
+                    self.doubt.get_or_insert_with(|| {
+                        let place = Place::START.after(&text[..at]);
+                        ValueDoubt::guess(place, at, "JSON has another reading of an escape")
+                    });
+                }
+            }
         }
         Ok(())
     }

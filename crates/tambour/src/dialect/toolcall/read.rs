@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::arguments::{self, Argument, Arguments};
 use super::formats::{self, Body};
 use super::head::Head;
+use super::typed::Written;
 use super::{python, rules, typed};
 use crate::dialect::Call;
 use crate::dialect::called::contradiction;
@@ -185,7 +186,7 @@ impl Whole<'_> {
                 tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
             }
             let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
-            call.add(trim(key), value.strip_suffix('\n').unwrap_or(value))?;
+            call.add(trim(key), value.strip_suffix('\n').unwrap_or(value), Written::Bare)?;
             from = next;
         }
         let rest = text[from..].trim_start();
@@ -220,7 +221,7 @@ impl Whole<'_> {
                 here = (from, here.1.after(&text[here.0..from]));
                 tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
             }
-            call.add(trim(key), trim(&text[start..end]))?;
+            call.add(trim(key), trim(&text[start..end]), Written::Bare)?;
             from = next;
         }
         call.end(&text[from..])
@@ -277,9 +278,9 @@ impl<'a> Typed<'a> {
         Typed { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
-    pub(super) fn add(&mut self, key: &str, text: &str) -> Result<(), Wrong> {
+    pub(super) fn add(&mut self, key: &str, text: &str, written: Written) -> Result<(), Wrong> {
         let Options { tools, limits, .. } = self.options;
-        let (value, doubt) = typed::value(text, tools.as_ref(), self.name, key, limits);
+        let (value, doubt) = typed::value(text, written, tools.as_ref(), self.name, key, limits);
         self.doubt = self.doubt.take().or(doubt);
         self.put(key, value)
     }

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::python;
-use crate::finding::Doubt;
+use crate::finding::{Doubt, clip};
 use crate::limits::Limits;
 use crate::repair::json::{self, Found, ValueDoubt};
+use crate::span::Place;
 use crate::tool::Tools;
 
 /// Returns the types that the tool's schema allows for an argument; empty if it does not say.
@@ -48,9 +49,19 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the value of `text` for the argument `key` of `tool`, and a doubt about it.
+/// How the value of an argument is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// As bare text, whatever it means.
+    Bare,
+    /// As JSON, as the argument itself says.
+    Json,
+}
+
+/// The value of `text` for the argument `key` of `tool`, and what is doubtful in it.
 pub(super) fn value(
     text: &str,
+    form: Written,
     tools: Option<&Tools>,
     tool: &str,
     key: &str,
@@ -63,8 +74,9 @@ pub(super) fn value(
     let bare = text.trim();
     let found = json::strict_found(bare, limits).ok().or_else(|| number(bare, &types, limits));
     let doubt = found.as_ref().and_then(|found| found.doubts.within(&[]).cloned());
-    if types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
-        // Unless a type requires a number, the digits are kept as text.
+    let is_bare = form == Written::Bare;
+    if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
+        // Where no type asks for a number, the digits are kept.
         return (Value::from(text), None);
     }
     let (written, doubt) = match found.and_then(|found| found.value).or_else(|| word(bare, &types)) {
@@ -77,7 +89,13 @@ pub(super) fn value(
             literal.flatten().map_or((None, None), |(value, doubt)| (Some(value), doubt))
         }
     };
-    let Some(written) = written else { return (Value::from(text), None) };
+    let Some(written) = written else {
+        // A text that is said to be none, where no schema says otherwise, is a guess.
+        let guessed = !is_bare && types.is_empty();
+        let message = || format!("`{}` is said to be JSON, and is none", clip(key, 60));
+        let doubt = guessed.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
+        return (Value::from(text), doubt);
+    };
     (fitting(written, text, &types), doubt)
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::code;
 use crate::finding::{Doubt, Report};
 use crate::lex::space::trim;
 use crate::limits::Limits;
@@ -14,7 +15,7 @@ pub(super) fn unquoted(text: &str) -> &str {
 }
 
 /// Returns the content of quotes that enclose a whole text.
-fn quoted(text: &str) -> Option<&str> {
+pub(super) fn quoted(text: &str) -> Option<&str> {
     let text = trim(text);
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
     let (mut escaped, inner) = (false, &text[1..]);
@@ -26,8 +27,10 @@ fn quoted(text: &str) -> Option<&str> {
     end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
 }
 
-/// Parses the value of a text: a JavaScript word, JSON, a JavaScript object or list; otherwise the text
-/// itself.
+/// Fault of a value that is code.
+pub(super) const COMPUTED: &str = "it would have to be computed";
+
+/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
 ///
 /// # Errors
 /// Returns a message if the value would have to be computed or guessed.
@@ -43,9 +46,7 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     }
     if text.starts_with(['\'', '`', '"']) {
         return match quoted(text) {
-            Some(inner) if !(text.starts_with('`') && inner.contains("${")) => {
-                Ok(Value::String(unescaped(inner, Unknown::Kept)))
-            }
+            Some(inner) if !code::has_template(text) => Ok(Value::String(unescaped(inner, Unknown::Kept))),
             _ => Err("it is computed of several parts".to_owned()),
         };
     }
@@ -55,8 +56,8 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, String> {
     if let Some(number) = signed(text) {
         return Ok(number);
     }
-    if is_computed(text) {
-        return Err("it would have to be computed".to_owned());
+    if code::is_value_computed(text) {
+        return Err(COMPUTED.to_owned());
     }
     Ok(Value::from(text))
 }
@@ -71,6 +72,9 @@ pub(super) fn doubled(text: &str, limits: &Limits) -> Option<Report> {
 
 /// Parses an object or a list in JavaScript notation.
 fn literal(text: &str, limits: &Limits) -> Result<Value, String> {
+    if code::has_template(text) || code::goes_on(text) {
+        return Err(COMPUTED.to_owned());
+    }
     let found = json::find(text, limits);
     if let Some(doubt) = found.doubts.iter().next() {
         return Err(doubt.message.clone());
@@ -93,52 +97,7 @@ fn signed(text: &str) -> Option<Value> {
     begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
-/// Functions that MVU computes with, and JavaScript names that begin a computation.
-const FUNCTIONS: &[&str] = &["sqrt", "abs", "round", "floor", "ceil", "min", "max", "pow"];
-const OBJECTS: &[&str] = &["Math.", "math.", "Date.", "new ", "Number(", "parseInt(", "parseFloat(", "_."];
-
-/// Returns whether a text is a sum or another computation. A date is not one.
-fn is_computed(text: &str) -> bool {
-    if OBJECTS.iter().any(|start| text.starts_with(start)) {
-        return true;
-    }
-    let mut rest = text;
-    let (mut digits, mut signs) = (false, false);
-    while let Some(c) = rest.chars().next() {
-        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        if letters > 0 {
-            if !FUNCTIONS.contains(&&rest[..letters]) || !trim(&rest[letters..]).starts_with('(') {
-                return false;
-            }
-            signs = true;
-            rest = &rest[letters..];
-            continue;
-        }
-        match c {
-            '0'..='9' => digits = true,
-            '+' | '-' | '*' | '/' | '%' => signs |= !trim(&rest[1..]).is_empty(),
-            '.' | ',' | '(' | ')' | ' ' | '\t' => {}
-            _ => return false,
-        }
-        rest = &rest[c.len_utf8()..];
-    }
-    digits && signs && !is_date(text)
-}
-
-/// Returns whether a text is a date, such as `2024-03-05` or `2024/3/5`, possibly with surrounding blanks.
-fn is_date(text: &str) -> bool {
-    let day = |sign: char| {
-        let parts: Vec<&str> = trim(text).split(sign).collect();
-        let number = |part: &&str, most: usize| {
-            (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        matches!(&parts[..], [year, month, day]
-            if number(year, 4) && year.len() == 4 && number(month, 2) && number(day, 2))
-    };
-    ['-', '/', '.'].into_iter().any(day)
-}
-
-/// Treatment of an escape without meaning.
+/// What becomes of an escape that means nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     Kept,

@@ -1,0 +1,164 @@
+//! Signs that an argument without quotes is code: what it says would have to be computed (R-81). A bare word or date is a text.
+
+use crate::lex::space::trim;
+
+/// Words of JavaScript before an operand.
+const PREFIXES: &[&str] = &["new", "typeof", "await", "void", "delete", "yield"];
+
+/// Values of JavaScript that are no numbers of JSON.
+const UNKNOWN: &[&str] = &["NaN", "Infinity"];
+
+/// Whether a value is an expression, or a number as only JavaScript writes it.
+pub(super) fn is_value_computed(text: &str) -> bool {
+    let text = trim(text);
+    let signless = text.trim_start_matches(['+', '-']);
+    if UNKNOWN.contains(&signless) || is_numeral(text) || is_member(text) {
+        return true;
+    }
+    text.contains(['\'', '"', '[', ']']) || is_expression(text)
+}
+
+/// Whether a path is an expression: one may have dots, brackets and quotes of its own.
+pub(super) fn is_path_computed(text: &str) -> bool {
+    is_expression(trim(text))
+}
+
+/// Whether a text between backticks has something to be computed in it.
+pub(super) fn has_template(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    quoted(text).any(|(at, quote)| quote == Some(b'`') && bytes[at..].starts_with(b"${"))
+}
+
+/// Whether more stands behind the bracket that closes the first one, as in `[1, 2][0]`.
+pub(super) fn goes_on(text: &str) -> bool {
+    let mut depth = 0_usize;
+    for (at, _) in quoted(text).filter(|(_, quote)| quote.is_none()) {
+        match text.as_bytes()[at] {
+            b'[' | b'{' | b'(' => depth += 1,
+            b']' | b'}' | b')' => depth = depth.saturating_sub(1),
+            _ => continue,
+        }
+        if depth == 0 {
+            return at + 1 < text.len();
+        }
+    }
+    false
+}
+
+/// The bytes of a text that are not escaped, each with the quote that is open there.
+fn quoted(text: &str) -> impl Iterator<Item = (usize, Option<u8>)> {
+    let (mut quote, mut escaped) = (None, false);
+    text.bytes().enumerate().filter_map(move |(at, byte)| {
+        let open = quote;
+        match (quote, byte) {
+            _ if escaped => {
+                escaped = false;
+                return None;
+            }
+            (Some(_), b'\\') => escaped = true,
+            (Some(own), byte) if byte == own => quote = None,
+            (None, b'\'' | b'"' | b'`') => quote = Some(byte),
+            _ => {}
+        }
+        Some((at, open))
+    })
+}
+
+fn is_expression(text: &str) -> bool {
+    let (first, rest) = text.split_once([' ', '\t', '\n']).unwrap_or((text, ""));
+    let prefixed = PREFIXES.contains(&first) && !trim(rest).is_empty();
+    prefixed
+        || text.starts_with("...")
+        || text.contains(['(', ')', '{', '}', '`', ';'])
+        || text.contains(" instanceof ")
+        || !is_date(text) && has_operator(text)
+}
+
+/// Whether an operator stands before an operand.
+fn has_operator(text: &str) -> bool {
+    let is_sign = |c: char| "+-*/%=<>&|^?!~".contains(c);
+    // A question mark of a condition has a colon behind it.
+    let colon = text.rfind(':');
+    let mut rest = text;
+    while let Some(found) = rest.find(is_sign) {
+        let start = text.len() - rest.len() + found;
+        rest = rest[found..].trim_start_matches(is_sign);
+        let end = text.len() - rest.len();
+        let (before, signs, behind) = (&text[..start], &text[start..end], rest);
+        if signs.contains("++") || signs.contains("--") {
+            return true;
+        }
+        let (left, right) = (before.chars().next_back(), behind.chars().next());
+        if trim(behind).is_empty() {
+            // `A+`, `50%`, `who?`
+            continue;
+        }
+        let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+        let is_text = match signs {
+            "-" | "/" | "&" => letter(left) && letter(right),
+            "?" => !trim(before).is_empty() && right != Some('.') && colon.is_none_or(|colon| colon < end),
+            _ => !trim(before).is_empty() && signs.bytes().all(|sign| sign == b'!'),
+        };
+        if !is_text {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a text is a number of JavaScript alone: `0x1F`, `007`, `1_000`, `5.`, `5n`.
+fn is_numeral(text: &str) -> bool {
+    let digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let based = |text: &str| {
+        let base = text.as_bytes().first().is_some_and(|base| b"xXoObB".contains(base));
+        base && text.len() > 1 && text.bytes().skip(1).all(|byte| byte.is_ascii_hexdigit() || byte == b'_')
+    };
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    unsigned.starts_with(|c: char| c.is_ascii_digit())
+        && (digits(unsigned)
+            || unsigned.strip_prefix('0').is_some_and(based)
+            || unsigned.strip_suffix(['.', 'n']).is_some_and(digits))
+}
+
+/// Whether a text is one name behind another, `a.b.c`.
+fn is_member(text: &str) -> bool {
+    let name = |part: &str| {
+        let mark = |c: char| c == '_' || c == '$';
+        part.starts_with(|c: char| c.is_alphabetic() || mark(c))
+            && part.chars().all(|c| c.is_alphanumeric() || mark(c))
+    };
+    text.contains('.') && text.split('.').all(name)
+}
+
+/// Whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with a time behind it.
+fn is_date(text: &str) -> bool {
+    let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
+    ['-', '/', '.'].into_iter().any(|sign| is_day(day, sign)) && is_time(trim(time))
+}
+
+fn is_day(text: &str, sign: char) -> bool {
+    let parts: Vec<&str> = text.splitn(4, sign).collect();
+    matches!(&parts[..], [year, month, day]
+        if year.len() == 4 && is_number(year, 4) && is_number(month, 2) && is_number(day, 2))
+}
+
+/// Whether a text is empty, or a time such as `12:30`, `12:30:00.5Z`, `12:30+08:00`.
+fn is_time(text: &str) -> bool {
+    let clock = |text: &str| {
+        let whole =
+            text.split_once('.').map_or(text, |(whole, part)| if is_number(part, 9) { whole } else { "" });
+        whole.contains(':')
+            && whole.splitn(4, ':').count() < 4
+            && whole.split(':').all(|part| is_number(part, 2))
+    };
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    match text.split_once(['+', '-']) {
+        Some((time, zone)) => clock(time) && (clock(zone) || is_number(zone, 4)),
+        None => text.is_empty() || clock(text),
+    }
+}
+
+fn is_number(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
