@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use minijinja::Environment;
 use serde_json::json;
+use tambour_fixtures::engine;
 use tambour_prompt::jinja::{
     Assembly, Budget, Context, Engine, JinjaLimits, Mode, OPERATORS, evaluate, filter_names, function_names,
     test_names,
 };
-use tambour_fixtures::engine;
 
 /// Bytes that a rendering may hold at once.
 const MEMORY: u64 = 64 << 20;
