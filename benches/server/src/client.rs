@@ -118,7 +118,7 @@ impl Whom {
 pub(crate) struct Client {
     whom: Whom,
     socket: TcpStream,
-    /// Unread part of the last answer.
+    /// Bytes of the last answer received so far.
     read: Vec<u8>,
 }
 
