@@ -1,10 +1,10 @@
-//! `cargo xtask bench`: the benchmarks, and instruction counts where valgrind is installed.
+//! `cargo xtask bench`: runs the benchmarks, and counts instructions where valgrind is installed.
 
 use std::process::Command;
 
 use anyhow::Context;
 
-/// Benchmarks by the names of this command, with their packages.
+/// Benchmarks by their names in this command, with their packages.
 const BENCHES: &[(&str, &str, &str)] = &[
     ("lib", "tambour", "stream"),
     ("stream", "tambour", "stream"),
@@ -13,7 +13,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("prompt", "tambour-prompt", "prompt"),
 ];
 
-/// Sizes between which instructions are counted, so that start-up does not count.
+/// Two input sizes; the difference of their instruction counts excludes start-up.
 const SIZES: [usize; 2] = [64 << 10, 256 << 10];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The server beside a bare mapper, both as they are released.
+/// Compares the server with a bare mapper, both as release builds.
 fn server(options: &[&str]) -> anyhow::Result<()> {
     let status =
         cargo(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"]).status()?;
@@ -56,7 +56,7 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Instructions a byte of each case, under callgrind.
+/// Counts instructions a byte of each case, under callgrind.
 fn instructions() -> anyhow::Result<()> {
     if !crate::work::valgrind() {
         println!("valgrind is not installed: there are no instruction counts");
@@ -77,7 +77,7 @@ fn instructions() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the benchmark and finds it.
+/// Builds the benchmark and returns its path.
 fn built() -> anyhow::Result<String> {
     let arguments = ["bench", "-p", "tambour", "--bench", "stream", "--no-run", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;

@@ -1,5 +1,5 @@
-//! `cargo xtask coverage`: lines of the crates that tests run through (S-100), counted by cargo-llvm-cov in one run whose seeded tests
-//! read as little as they may.
+//! `cargo xtask coverage`: lines of the crates that tests execute (S-100), counted by cargo-llvm-cov in one
+//! run with the smallest inputs for seeded tests.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,22 +7,22 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-/// Of a hundred lines of all crates together, so many are run through at least.
+/// Least percentage of covered lines, over all crates.
 const LEAST: f64 = 80.0;
 
-/// The version that is installed where there is none.
+/// Version to install if there is none.
 const VERSION: &str = "0.9.1";
 
-/// Packages without code of the product.
+/// Packages without product code.
 const OTHERS: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
 
-/// Inputs of the seeded tests, which are there to find faults and not to run through lines.
+/// Inputs of the seeded tests, which look for faults rather than cover lines.
 const SEEDED: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
 
-/// Tests of what something costs: instrumented, it costs more, and they run through no line that others do not.
+/// Tests of costs: slow when instrumented, and they cover no further lines.
 const COSTLY: [&str; 1] = ["hostile"];
 
-/// Lines of one crate.
+/// Line counts of one crate.
 #[derive(Clone, Copy, Default)]
 struct Lines {
     all: u64,
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         _ => anyhow::bail!("usage: cargo xtask coverage [--if-there]"),
     };
     if let Err(error) = tools() {
-        // Where nothing can be installed, all else is tested.
+        // Without a way to install the tools, everything else is still tested.
         anyhow::ensure!(if_there, error);
         println!("left out: {error:#}");
         return Ok(());
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What counts: installed where it is missing.
+/// Installs missing coverage tools.
 fn tools() -> anyhow::Result<()> {
     if !crate::quiet(&mut cargo(&["llvm-cov", "--version"])) {
         let install = ["install", "--locked", "--version", VERSION, "cargo-llvm-cov"];
@@ -74,7 +74,7 @@ fn tools() -> anyhow::Result<()> {
         let installed = cargo(&install).status()?.success();
         anyhow::ensure!(installed, "install it with `cargo {}`", install.join(" "));
     }
-    // Where both are named, they need not be those of the toolchain.
+    // Tools named by these variables need not be those of the toolchain.
     let named = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
     let add = ["component", "add", "llvm-tools"];
     if !named && !crate::quiet(Command::new("rustup").args(add).current_dir(crate::root())) {
@@ -93,7 +93,7 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The lines of each crate, from a report as llvm-cov exports it. Tests are no lines to be tested.
+/// Reads the lines of each crate from a report of llvm-cov, without those of tests.
 fn lines(report: &Value) -> anyhow::Result<BTreeMap<String, Lines>> {
     let files = report["data"][0]["files"].as_array().context("the report has no files")?;
     let mut crates: BTreeMap<String, Lines> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `cargo xtask fixtures`: copies the corpora into the repository, and short fixtures to where fuzzing starts from.
+//! `cargo xtask fixtures`: copies the corpora into the repository, and short fixtures to the fuzz seeds.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use tambour_fixtures::{imports, targets};
 /// Dialects whose corpora are in the repository.
 const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "filament", "ai_say"];
 
-/// Folders of the source and of the repository.
+/// Folders in the source and in the repository.
 const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -33,11 +33,11 @@ fn corpora(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Longest input that is a seed, and seeds of one target.
+/// Longest input of a seed in bytes, and number of seeds of a target.
 const SEED: usize = 500;
 const SEEDS: usize = 16;
 
-/// Writes `fuzz/corpus/<dialect>/`: short fixtures, spread over all there are.
+/// Writes `fuzz/corpus/<dialect>/`: short fixtures, spread over all of them.
 fn seeds(root: &Path) -> anyhow::Result<()> {
     let mut fixtures = tambour_fixtures::load(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
     fixtures.retain(|fixture| fixture.input.len() <= SEED);
@@ -50,7 +50,7 @@ fn seeds(root: &Path) -> anyhow::Result<()> {
         }
         std::fs::create_dir_all(&folder)?;
         for (number, fixture) in of_dialect.iter().step_by(step).enumerate() {
-            // The first two bytes choose cuts, options and end.
+            // Fuzz targets take cuts, options and end from the first two bytes.
             let mut seed = vec![number as u8, number as u8];
             seed.extend(&fixture.input);
             std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
@@ -75,13 +75,13 @@ fn seeds(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of the corpora, if it is at hand.
+/// Folder of the corpora, if available.
 fn source(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?.join("shared/corpus");
     folder.is_dir().then_some(folder)
 }
 
-/// Copies a file after a look at each line.
+/// Copies a file after checking each line.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(from)?;
     for (number, line) in text.lines().enumerate() {

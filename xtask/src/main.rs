@@ -14,10 +14,10 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// What a command does with its arguments; the text is the outcome when it fails.
+/// Function of a command; the error text is its outcome.
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
-/// The commands; `cargo xtask` says what they are for.
+/// Commands; `cargo xtask` describes them.
 const COMMANDS: &[(&str, Run)] = &[
     ("programs", programs::run),
     ("spec", spec::run),
@@ -50,12 +50,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a command runs and succeeds; its output is thrown away.
+/// Runs a command without its output and returns whether it succeeded.
 fn quiet(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The root of the repository.
+/// Root of the repository.
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)

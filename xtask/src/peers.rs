@@ -1,6 +1,6 @@
-//! `cargo xtask peers`: other projects' test cases for broken JSON, held against our reader.
+//! `cargo xtask peers`: runs other projects' test cases of broken JSON with our reader.
 //!
-//! The cases are not part of the repository; the command says so and passes when they are not there.
+//! The cases are not part of the repository; without them the command says so and passes.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tambour_fixtures::targets::same;
 
 const FOLDER: &str = "../shared/corpus/peers";
 
-/// Passed and all rows of one kind.
+/// Passed rows and all rows of one kind.
 #[derive(Clone, Copy, Default)]
 struct Count {
     passed: usize,
@@ -38,7 +38,7 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// Runs every suite that is there and prints a table. Fails when a required rate is missed.
+/// Runs every available suite and prints a table. Fails below a required rate.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let verbose = arguments.iter().any(|argument| argument == "--verbose");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -110,10 +110,10 @@ fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
     for row in rows {
         let input = match (row["input"].as_str(), row["note"].as_str()) {
             (Some(input), _) => input.to_owned(),
-            // Too large to be written out in the file.
+            // The file describes texts too large to be written out.
             (None, Some(note)) if note.contains("[[[[") => "[".repeat(100_000),
             (None, Some(_)) => "[{\"\":".repeat(50_000),
-            // Not UTF-8: refused before this reader.
+            // Text that is not UTF-8 is refused before this reader.
             _ => continue,
         };
         chunking.add(same_in_pieces(&input));
@@ -136,7 +136,7 @@ fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
     [accepted, refused, chunking]
 }
 
-/// Whether a text gives the same values and reports whole, byte by byte and in random pieces.
+/// Returns whether a text gives the same values and reports whole, byte by byte and in random pieces.
 fn same_in_pieces(text: &str) -> bool {
     let readers = [Reader::chat, Reader::document, Reader::lines];
     readers.into_iter().all(|new| {
@@ -150,7 +150,7 @@ fn same_in_pieces(text: &str) -> bool {
         let mut seed = text.len() as u64 + 1;
         (0..6).all(|round| {
             let pieces = pieces(text, || {
-                // A linear congruential generator is random enough to cut with.
+                // A linear congruential generator is random enough for cuts.
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
             });
@@ -172,7 +172,7 @@ fn pieces(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
     pieces
 }
 
-/// Reasoning split from the answer; `policy` says how the reply begins and whether it may think again.
+/// Splits reasoning from the answer; `policy` says how the reply begins and whether it may think again.
 fn thinking(rows: &[Value], verbose: bool) -> Count {
     let mut count = Count::default();
     for row in rows {
@@ -188,7 +188,7 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
             |chunks| chunks.iter().filter_map(|chunk| chunk.as_str().map(str::to_owned)).collect(),
         );
         let bytes: Vec<String> = whole[0].chars().map(String::from).collect();
-        // White space at the borders of a section is not kept.
+        // White space at the borders of a section is dropped.
         let expected =
             (text("/expected/reasoning").trim().to_owned(), text("/expected/content").trim().to_owned());
         let got: Vec<_> = [whole, cut, bytes].iter().map(|chunks| split(chunks, &options)).collect();
@@ -201,7 +201,7 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
     count
 }
 
-/// Reasoning and answer of a plain reply; the fallback text counts as no answer.
+/// Returns reasoning and answer of a plain reply; the fallback text counts as no answer.
 fn split(chunks: &[String], options: &Options) -> (String, String) {
     let mut sink = Collected::default();
     let mut pipeline = Pipeline::new("plain", options).expect("the dialect exists").with_extensions(true);

@@ -1,6 +1,6 @@
-//! `cargo xtask programs`: all test programs, side by side.
+//! `cargo xtask programs`: runs all test programs in parallel.
 //!
-//! `cargo test` runs one program after the other, and those that wait for sockets leave the processor idle meanwhile.
+//! `cargo test` runs them one after the other; those that wait for sockets leave the processor idle.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,17 +10,17 @@ use anyhow::Context;
 use serde_json::Value;
 use tambour_fixtures::queue;
 
-/// A program with tests in it.
+/// Test program.
 struct Program {
-    /// Package and target.
+    /// Names of package and target.
     name: String,
     path: PathBuf,
-    /// The folder of its package, where it runs.
+    /// Folder of the package, in which the program runs.
     folder: PathBuf,
     size: u64,
 }
 
-/// How a program ended.
+/// Result of a program.
 struct Ran {
     output: Output,
     time: Duration,
@@ -28,7 +28,7 @@ struct Ran {
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut programs = built(&crate::root())?;
-    // The longest ones first; how long each takes is not known here, but their sizes tell well enough.
+    // Longest first: their sizes are a good enough estimate.
     programs.sort_by_key(|program| std::cmp::Reverse(program.size));
     let mut failed = Vec::new();
     queue::run(
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the test programs, if that has not been done, and finds them.
+/// Builds the test programs, if needed, and finds them.
 fn built(root: &Path) -> anyhow::Result<Vec<Program>> {
     let mut build = Command::new(env!("CARGO"));
     build.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]).current_dir(root);
@@ -74,13 +74,13 @@ impl Program {
     fn run(&self, arguments: &[String]) -> anyhow::Result<Ran> {
         let start = Instant::now();
         let mut command = Command::new(&self.path);
-        // As under `cargo test`.
+        // Set up as by `cargo test`.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).args(arguments);
         let output = command.output().with_context(|| self.path.display().to_string())?;
         Ok(Ran { output, time: start.elapsed() })
     }
 
-    /// Prints what it said, and says whether it passed.
+    /// Prints the output of the program and returns whether it passed.
     fn show(&self, ran: &Ran) -> bool {
         println!("-- {}, {:.1} s", self.name, ran.time.as_secs_f64());
         for said in [&ran.output.stdout, &ran.output.stderr] {

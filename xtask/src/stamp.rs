@@ -1,4 +1,4 @@
-//! A stamp of what a proof depends on, so that it need not be made again while nothing of that has changed.
+//! Stamp of the inputs of a proof, which need not be repeated while they are unchanged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -6,14 +6,15 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// What a proof depends on, as one number, and where that of the last one is.
+/// Hash of the inputs of a proof, and the file with the hash of the last one.
 pub(crate) struct Stamp {
     now: String,
     file: PathBuf,
 }
 
 impl Stamp {
-    /// Of all files below these folders and files of the repository, the toolchain, and what these commands print.
+    /// Hashes all files below these folders and files of the repository, the toolchain, and the output of
+    /// these commands.
     pub(crate) fn of(root: &Path, name: &str, parts: &[&str], commands: &[&[&str]]) -> anyhow::Result<Stamp> {
         let mut hasher = DefaultHasher::new();
         for part in parts {
@@ -31,12 +32,12 @@ impl Stamp {
         Ok(Stamp { now: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
     }
 
-    /// Whether the last proof was of the same.
+    /// Returns whether the last proof had the same inputs.
     pub(crate) fn is_known(&self) -> bool {
         std::fs::read_to_string(&self.file).is_ok_and(|known| known == self.now)
     }
 
-    /// The proof has been made.
+    /// Stores the hash after a successful proof.
     pub(crate) fn remember(&self) -> anyhow::Result<()> {
         if let Some(folder) = self.file.parent() {
             std::fs::create_dir_all(folder)?;
@@ -45,7 +46,7 @@ impl Stamp {
     }
 }
 
-/// A file, or all files below a folder, by path.
+/// Lists a file, or all files below a folder, by path.
 fn files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![path]);
     while let Some(path) = open.pop() {
@@ -61,7 +62,7 @@ fn files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The folder of this build, which a fresh clone does not have.
+/// Target folder of this build; a fresh clone has none.
 pub(crate) fn target() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.parent().and_then(Path::parent).context("a program is in a folder of a profile")?;

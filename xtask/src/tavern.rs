@@ -1,7 +1,8 @@
-//! `cargo xtask tavern FOLDER`: the rows of `tests/sillytavern` as the published package of SillyTavern reads them, and as we do.
+//! `cargo xtask tavern FOLDER`: compares the rows of `tests/sillytavern` in the published package of
+//! SillyTavern and here.
 //!
-//! `FOLDER` is the package as npm unpacks it (`npm pack sillytavern@1.19.0`), which is not part of the repository; its dependencies are
-//! installed with `npm ci` in `tests/sillytavern`.
+//! `FOLDER` is the unpacked npm package (`npm pack sillytavern@1.19.0`), which is not part of the repository;
+//! `npm ci` in `tests/sillytavern` installs its dependencies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use tambour_prompt::macros::migrate_foreign;
 
 const FOLDER: &str = "tests/sillytavern";
 
-/// Of 100 rows, those that must be equal.
+/// Least number of equal rows, of 100.
 const LEAST: usize = 97;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -67,7 +68,7 @@ fn name(row: &Value) -> String {
     row.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What the text of a card comes to.
+/// Renders the text of a card.
 fn macros(row: &Value, context: &Value) -> Value {
     let rendered = Context::from_json(context).and_then(|context| {
         let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
@@ -76,7 +77,7 @@ fn macros(row: &Value, context: &Value) -> Value {
     rendered.unwrap_or_else(|error| format!("error: {error}")).into()
 }
 
-/// What is active of the world info of a row, step by step.
+/// Lists the active world info of a row, step by step.
 fn world(row: &Value, _: &Value) -> Value {
     try_world(row).unwrap_or_else(|error| format!("error: {error}").into())
 }
@@ -125,7 +126,7 @@ fn try_world(row: &Value) -> Result<Value> {
     Ok(found.into())
 }
 
-/// Active entries and their places, in the form of `run.mjs`; texts that are empty stand nowhere there.
+/// Lists active entries and their places, in the form of `run.mjs`; it omits empty texts.
 fn places(entries: &[Entry], active: &[usize], slots: &Slots) -> Value {
     let texts = |list: &[usize]| -> Vec<&str> {
         list.iter().map(|&at| entries[at].content.as_str()).filter(|text| !text.is_empty()).collect()

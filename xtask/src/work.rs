@@ -1,10 +1,10 @@
-//! `cargo xtask work`: instructions that hostile input costs, counted by valgrind's callgrind.
+//! `cargo xtask work`: counts the instructions of hostile input with valgrind's callgrind.
 //!
-//! Instructions are the same on every run, so that growth with the size of the input can be told from noise. A clock
-//! cannot tell on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses what is only read again.
+//! Instruction counts repeat exactly, so that growth with the input size can be told from noise. A clock
+//! cannot, on a shared machine, and a count of allocations (`tests/it/hostile.rs`) misses repeated reading.
 //!
-//! Two looks: small inputs, where anything unlike a straight line is suspicious, and for what is suspicious larger ones,
-//! where steps of buffers and limits weigh less.
+//! Two passes: small inputs, where any growth other than linear is suspicious, and larger ones for the
+//! suspicious cases, where steps of buffers and limits weigh less.
 
 use std::fmt;
 use std::path::Path;
@@ -18,29 +18,29 @@ use tambour_fixtures::queue;
 
 use crate::stamp::Stamp;
 
-/// One look at an input: its sizes, each twice the last. What the larger two add is compared with what the smaller two
-/// add; 2 is linear, 4 quadratic.
+/// Pass over an input: its sizes, each twice the last. The cost that the largest size adds is compared with
+/// the cost that the middle one adds; 2 is linear, 4 quadratic.
 struct Look {
     sizes: [usize; 3],
-    /// Most times by which the second step may cost more than the first. Fixed sizes of buffers and limits are why
-    /// linear work is not exactly 2.
+    /// Greatest growth that is allowed. Buffers and limits of fixed size are why linear work is not exactly
+    /// 2.
     growth: f64,
 }
 
-/// A part of the work that is a square shows as much at the smaller sizes with this growth as at twice the sizes with 2.3.
+/// Quadratic work shows as much at the smaller sizes with this growth as at twice the sizes with 2.3.
 const FIRST: Look = Look { sizes: [1 << 10, 2 << 10, 4 << 10], growth: 2.15 };
 const SECOND: Look = Look { sizes: [8 << 10, 16 << 10, 32 << 10], growth: 2.3 };
 
-/// Instructions a byte that are never too many: below, steps in the copying of memory are all there is to see.
+/// Instructions a byte that are never too many: steps in the copying of memory dominate below.
 const CHEAP: f64 = 60.0;
 
-/// Bytes of a chunk, as models send them.
+/// Chunk size in bytes, as models send.
 const SENT: usize = 4;
 
-/// Cases that one process reads; to start one under valgrind takes a second.
+/// Cases of one process; starting one under valgrind takes a second.
 const TOGETHER: usize = 128;
 
-/// What the counts depend on.
+/// Sources that the counts depend on.
 const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Counts, unless the last count that found nothing was of the same sources.
+/// Counts, unless the last successful count had the same sources.
 fn unless_unchanged() -> anyhow::Result<()> {
     let stamp = Stamp::of(&crate::root(), "work", SOURCES, &[&["valgrind", "--version"]])?;
     if stamp.is_known() {
@@ -85,14 +85,14 @@ fn unless_unchanged() -> anyhow::Result<()> {
     stamp.remember()
 }
 
-/// One kind of input, read at each size.
+/// Kind of input, read at each size.
 struct Case {
     shape: Shape,
     chunk: usize,
 }
 
-/// `few` or `all` cases. Of few ones most come as models send: whole ones are told apart by where they stand less than by what
-/// they repeat.
+/// Lists `few` or `all` cases. Of the few, most are in chunks as models send: inputs in one chunk differ by
+/// the repeated pattern rather than by their place.
 fn all_cases(amount: &str) -> Vec<Case> {
     let (sent, whole) = match amount {
         "few" => (hostile::few(), hostile::fewest()),
@@ -102,19 +102,19 @@ fn all_cases(amount: &str) -> Vec<Case> {
     cases(sent, SENT).chain(cases(whole, usize::MAX)).collect()
 }
 
-/// Makes what is made once for all readings, which is no work on an input.
+/// Builds lazily built parts, which are no work on an input.
 fn warm_up(dialect: &str) {
     hostile::WARM_UP.iter().for_each(|reply| hostile::read(dialect, reply.as_bytes(), usize::MAX));
 }
 
-/// Reads a case at each size; callgrind writes its count down after each call of [`reading`].
+/// Reads a case at each size; callgrind writes its count after each call of [`reading`].
 fn read(dialect: &str, case: &Case, look: &Look) {
     for size in look.sizes {
         reading(dialect, case.shape.input(size).as_bytes(), case.chunk);
     }
 }
 
-/// What is counted.
+/// Work to count.
 #[inline(never)]
 fn reading(dialect: &str, input: &[u8], chunk: usize) {
     hostile::read(dialect, input, chunk);
@@ -150,7 +150,7 @@ fn compare(amount: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Counts what is suspicious with larger inputs, and says how many cost too much.
+/// Counts suspicious cases with larger inputs, and returns the number that cost too much.
 fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]) -> anyhow::Result<usize> {
     let mut jobs: Vec<Job> = Vec::new();
     for (dialect, case) in suspicious {
@@ -173,14 +173,14 @@ fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]
     Ok(complaints)
 }
 
-/// Cases that one process reads.
+/// Cases of one process.
 struct Job {
     dialect: &'static str,
     cases: Vec<usize>,
 }
 
 impl Job {
-    /// Runs this program under callgrind: the cost of each case.
+    /// Runs this program under callgrind and returns the cost of each case.
     fn costs(&self, look: &str, amount: &str) -> anyhow::Result<Vec<Cost>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl Job {
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--dump-line=no", "--combine-dumps=no"])
             .args(["--dump-after=xtask_tools::work::reading", "--zero-before=xtask_tools::work::reading"])
-            // Who calls whom is of no interest, and costs as much to write down as the counting itself.
+            // Call graphs are not needed, and cost as much to write as the counting itself.
             .args(CALLED.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
             .arg(std::env::current_exe()?)
@@ -211,7 +211,7 @@ impl Job {
     }
 }
 
-/// Names of functions whose work is counted as that of their caller: all but [`reading`].
+/// Functions whose work is counted as that of their caller: all but [`reading`].
 const CALLED: [&str; 16] = [
     "tambour::*",
     "tambour_fixtures::*",
@@ -240,7 +240,7 @@ impl Cost {
         large.saturating_sub(*middle) as f64 / middle.saturating_sub(*small).max(1) as f64
     }
 
-    /// What a byte costs between the larger two sizes.
+    /// Instructions a byte between the larger two sizes.
     fn last_byte(&self, look: &Look) -> f64 {
         self.0[2].saturating_sub(self.0[1]) as f64 / (look.sizes[2] - look.sizes[1]) as f64
     }
@@ -269,7 +269,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// The counts of the numbered dumps in a folder, in order.
+/// Reads the counts of the numbered dumps in a folder, in order.
 fn counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut dumps = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -278,7 +278,7 @@ fn counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
             continue;
         };
         let text = std::fs::read_to_string(&path)?;
-        // Zeroing dumps too; only those after a call count.
+        // Zeroing dumps too; only dumps after a call count.
         if !text.contains("desc: Trigger: --dump-after") {
             continue;
         }
@@ -301,7 +301,7 @@ mod tests {
             assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&look));
             assert!(!cost(|n| 0.001 * n * n).is_too_much(&look));
         }
-        // The first look is at small inputs and only suspects.
+        // The first pass is over small inputs and only suspects.
         let sorted = Cost(
             SECOND.sizes.map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
         );

@@ -1,5 +1,5 @@
-//! The bare mapper: hyper on both sides, frames of chat completions in, frames of JSONSeq out. It checks nothing, repairs
-//! nothing and keeps nothing: the least that a server between a model and a reader can cost.
+//! Bare mapper: hyper on both sides, chat completion frames in, JSONSeq frames out. It checks, repairs and
+//! stores nothing: the least cost of a server between a model and a reader.
 
 use std::convert::Infallible;
 
@@ -85,14 +85,14 @@ async fn answer(
 
 struct Mapper {
     reply: Incoming,
-    /// A frame that has not come to its end.
+    /// Incomplete frame.
     rest: Vec<u8>,
     number: u64,
     ended: bool,
 }
 
 impl Mapper {
-    /// The frames of what comes next.
+    /// Maps the next chunk of the reply to frames.
     async fn next(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         if self.number == 0 {

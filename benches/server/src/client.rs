@@ -1,4 +1,4 @@
-//! Clients over raw TCP, so that they cost little beside what they measure.
+//! Clients over raw TCP, cheap beside the servers they measure.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,17 +8,17 @@ use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Whom a client asks.
+/// Server that a client calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     Upstream,
     Bare,
     Tambour,
-    /// The server, as a client of another protocol asks.
+    /// Tambour, called in another client protocol.
     Foreign(Foreign),
 }
 
-/// A protocol of other clients.
+/// Protocol of other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
     Chat,
@@ -28,7 +28,7 @@ pub(crate) enum Foreign {
     AgUi,
 }
 
-/// Threads of AG-UI so far.
+/// Number of AG-UI threads so far.
 static THREADS: AtomicU64 = AtomicU64::new(0);
 
 impl Foreign {
@@ -45,7 +45,7 @@ impl Foreign {
         }
     }
 
-    /// Its route, and a request for a reply of this model.
+    /// Route and body of a request for a reply of this model.
     fn request(self, model: &str, dialect: &str) -> (&'static str, serde_json::Value) {
         use serde_json::json;
         let model = format!("openai/{model}");
@@ -69,14 +69,14 @@ impl Foreign {
             ),
             Foreign::AgUi => (
                 "/ag-ui",
-                // One thread runs one message at a time.
+                // A thread runs one message at a time.
                 json!({"threadId": THREADS.fetch_add(1, Ordering::Relaxed).to_string(), "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}], "tools": [],
                        "context": [], "state": {}, "forwardedProps": {"model": model, "tambour": tambour}}),
             ),
         }
     }
 
-    /// What only a whole answer has.
+    /// Bytes that only a complete answer has.
     fn end(self) -> &'static [u8] {
         match self {
             Foreign::Chat | Foreign::AiSdk => b"data: [DONE]",
@@ -89,7 +89,7 @@ impl Foreign {
 }
 
 impl Whom {
-    /// A request for a reply of this model.
+    /// Builds a request for a reply of this model.
     fn request(self, model: &str, dialect: &str) -> Vec<u8> {
         let (path, body) = match self {
             Whom::Upstream => (
@@ -114,11 +114,11 @@ impl Whom {
     }
 }
 
-/// A connection that asks for one reply after another.
+/// Connection that sends one request after another.
 pub(crate) struct Client {
     whom: Whom,
     socket: TcpStream,
-    /// What was read of the answer last.
+    /// Bytes of the last answer received so far.
     read: Vec<u8>,
 }
 
@@ -129,14 +129,14 @@ impl Client {
         Ok(Client { whom, socket, read: Vec::with_capacity(64 << 10) })
     }
 
-    /// A client whose system takes little before it reads.
+    /// Connects with a small receive buffer.
     pub(crate) async fn narrow(whom: Whom, address: SocketAddr) -> anyhow::Result<Client> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(8 << 10)?;
         Ok(Client { whom, socket: socket.connect(address).await?, read: Vec::new() })
     }
 
-    /// Reads and forgets, as long as something comes.
+    /// Reads and discards until the connection ends.
     pub(crate) async fn drain(mut self) {
         while self.socket.read_buf(&mut self.read).await.is_ok_and(|read| read > 0) {
             self.read.clear();
@@ -148,14 +148,14 @@ impl Client {
         Ok(self.socket.write_all(&self.whom.request(model, dialect)).await?)
     }
 
-    /// Reads on; false at the end.
+    /// Reads more bytes; false at the end.
     async fn more(&mut self) -> anyhow::Result<bool> {
         let read =
             tokio::time::timeout(Duration::from_secs(60), self.socket.read_buf(&mut self.read)).await??;
         Ok(read > 0)
     }
 
-    /// Reads until the answer has these bytes, and says when they came.
+    /// Reads until the answer contains `wanted`, and returns the time.
     pub(crate) async fn until(&mut self, wanted: &[u8]) -> anyhow::Result<Instant> {
         let mut from = 0;
         loop {
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Reads the answer to its end and forgets it but for its last bytes.
+    /// Reads the answer to its end and keeps only the last bytes.
     pub(crate) async fn rest(&mut self) -> anyhow::Result<()> {
         const END: &[u8] = b"\r\n0\r\n\r\n";
         while !self.read.ends_with(END) {
@@ -185,7 +185,7 @@ impl Client {
         Ok(())
     }
 
-    /// The texts of these events in the whole answer, joined.
+    /// Joins the texts of these events in the whole answer.
     pub(crate) async fn text(&mut self, events: &[&str]) -> anyhow::Result<String> {
         while !self.read.ends_with(b"\r\n0\r\n\r\n") {
             anyhow::ensure!(self.more().await?, "{:?} closed the connection", self.whom);
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// A short answer.
+/// Fetches a short answer.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
@@ -218,7 +218,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<Strin
     Ok(String::from_utf8(body)?)
 }
 
-/// The body of an answer in chunked coding.
+/// Decodes the body of a chunked answer.
 fn unchunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     let start = find(answer, b"\r\n\r\n").context("a head")? + 4;
     let (mut rest, mut body) = (&answer[start..], Vec::new());
@@ -233,7 +233,7 @@ fn unchunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Head and body of the next request or answer on a connection; `None` when there is none.
+/// Reads head and body of the next request or answer on a connection; `None` at the end.
 pub(crate) async fn request(
     socket: &mut TcpStream,
     read: &mut Vec<u8>,

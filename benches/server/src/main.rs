@@ -1,7 +1,7 @@
-//! The server beside a bare mapper: `cargo xtask bench server` builds and runs it.
+//! Comparison of the server with a bare mapper: `cargo xtask bench server` builds and runs it.
 //!
-//! One program in four processes, so that each has its own counts of time and memory: the upstream, the bare mapper, the
-//! server as a user runs it, and the clients, which print the table.
+//! One program in four processes, each with its own counts of time and memory: the upstream, the bare mapper,
+//! the server as a user runs it, and the clients, which print the table.
 
 mod bare;
 mod client;

@@ -1,4 +1,4 @@
-//! What is measured, and how.
+//! Measurements of both servers.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::process::Process;
 use crate::table::{Table, Target, median, share};
 use crate::upstream::reply;
 
-/// What to do, and how often.
+/// Measurements to make, and their number.
 pub(crate) struct Plan {
     parts: Vec<String>,
     rounds: usize,
-    /// Divides the work of a round.
+    /// Divisor of the work of a round.
     less: usize,
 }
 
@@ -40,7 +40,7 @@ impl Plan {
     }
 }
 
-/// The two that are compared.
+/// Servers under comparison.
 struct Pair {
     upstream: SocketAddr,
     bare: Process,
@@ -48,7 +48,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Both, fresh; what a first request makes is made.
+    /// Starts both, and warms them up with a first request.
     async fn start(program: &Path, upstream: SocketAddr, grace: bool) -> anyhow::Result<Pair> {
         let bare = Process::own(&["bare", &upstream.to_string()])?;
         let tambour = Process::tambour(program, upstream, grace)?;
@@ -109,7 +109,7 @@ pub(crate) async fn run(program: &Path, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Both say what the upstream said.
+/// Checks that both return the text of the upstream.
 async fn correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let pair = Pair::start(program, upstream, true).await?;
     let mut client = pair.client(Whom::Bare).await?;
@@ -124,7 +124,7 @@ async fn correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Processor time of 1,000 chunks.
+/// Measures processor time of 1,000 chunks.
 async fn cpu(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Table) -> anyhow::Result<()> {
     struct Load {
         name: &'static str,
@@ -169,14 +169,14 @@ async fn cpu(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Tabl
                 try_join_all(clients.into_iter().enumerate().map(|(place, mut client)| {
                     let model = &model;
                     async move {
-                        // Not all in the same millisecond.
+                        // Spread the starts over some milliseconds.
                         tokio::time::sleep(Duration::from_millis(place as u64 % 20)).await;
                         client.ask(model, "thinkingml").await?;
                         client.rest().await
                     }
                 }))
                 .await?;
-                // What is written after the last byte counts too.
+                // Work after the last byte counts too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let used = (pair.of(whom).cpu()? - before) * 1000.0;
                 let each = used / (load.streams * load.chunks) as f64 * 1000.0;
@@ -190,7 +190,8 @@ async fn cpu(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Tabl
     Ok(())
 }
 
-/// Processor time of 1,000 chunks in the protocols of other clients, beside our own in the same rounds.
+/// Measures processor time of 1,000 chunks in the protocols of other clients, beside our own in the same
+/// rounds.
 async fn encoders(
     program: &Path,
     upstream: SocketAddr,
@@ -214,7 +215,7 @@ async fn encoders(
                 client.rest().await
             }))
             .await?;
-            // What is written after the last byte counts too.
+            // Work after the last byte counts too.
             tokio::time::sleep(Duration::from_millis(200)).await;
             if round > 0 {
                 times.push((pair.tambour.cpu()? - before) * 1e6 / (STREAMS * chunks) as f64);
@@ -229,7 +230,8 @@ async fn encoders(
     Ok(())
 }
 
-/// Time from the request to the first byte of the reply's text, beyond that of asking the upstream itself.
+/// Measures the time from the request to the first byte of the reply's text, beyond that of the upstream
+/// itself.
 async fn first(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Table) -> anyhow::Result<()> {
     let pair = Pair::start(program, upstream, true).await?;
     for connections in [1, 64] {
@@ -239,7 +241,7 @@ async fn first(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Ta
                 let clients = pair.clients(whom, connections).await?;
                 let each = if connections == 1 { 200 } else { 24 } / plan.less;
                 let asked = try_join_all(clients.into_iter().enumerate().map(|(place, client)| {
-                    // Sixty-four ask 640 times a second, not in step; one asks a hundred times.
+                    // Sixty-four connections send 640 requests a second, unsynchronised; one sends a hundred.
                     let pause = if connections == 1 { 5 } else { 50 };
                     firsts(client, whom, each, pause, place as u64)
                 }))
@@ -266,7 +268,7 @@ async fn first(program: &Path, upstream: SocketAddr, plan: &Plan, table: &mut Ta
     Ok(())
 }
 
-/// Milliseconds to the first text of each of some replies.
+/// Measures the milliseconds to the first text of `count` replies.
 async fn firsts(
     mut client: Client,
     whom: Whom,
@@ -291,7 +293,7 @@ async fn firsts(
     Ok(times)
 }
 
-/// Memory at rest, of a live stream, and of a reader that does not read.
+/// Measures memory at rest, of a live stream, and with a reader that does not read.
 async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyhow::Result<()> {
     let both = [Whom::Bare, Whom::Tambour];
     let pair = Pair::start(program, upstream, true).await?;
@@ -304,7 +306,7 @@ async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyh
         let (mut held, mut at) = (JoinSet::new(), Vec::new());
         for more in [100, 500] {
             for mut client in pair.clients(whom, more).await? {
-                // Four KiB that come as a model writes them; the reply has not ended.
+                // Four KiB at the pace of a model; the reply has not ended.
                 client.ask("hold-1024-20", "thinkingml").await?;
                 held.spawn(client.drain());
             }
@@ -342,7 +344,7 @@ async fn memory(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyh
     Ok(())
 }
 
-/// The memory of a process once it does nothing any more.
+/// Memory of a process once it is idle.
 async fn settled(process: &Process) -> anyhow::Result<f64> {
     for _ in 0..60 {
         let before = process.cpu()?;
@@ -354,7 +356,7 @@ async fn settled(process: &Process) -> anyhow::Result<f64> {
     process.memory()
 }
 
-/// Upstream calls that go on when their clients have gone.
+/// Counts upstream calls that continue after their clients have disconnected.
 async fn gone(program: &Path, upstream: SocketAddr, table: &mut Table) -> anyhow::Result<()> {
     const CALLS: usize = 200;
     let pair = Pair::start(program, upstream, false).await?;

@@ -1,4 +1,4 @@
-//! The processes that are measured: started, watched through /proc, ended with their owner.
+//! Measured processes: started, observed through /proc, killed with their owner.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,33 +7,34 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-/// Says where a process listens, as the server does.
+/// Prints the listening address, as the server does.
 pub(crate) fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
 }
 
-/// A process that listens.
+/// Process that listens on an address.
 pub(crate) struct Process {
     pub(crate) address: SocketAddr,
     child: Child,
-    /// Removed with the process.
+    /// Folder that is removed with the process.
     folder: Option<PathBuf>,
 }
 
 impl Process {
-    /// This program in another role.
+    /// Starts this program in another role.
     pub(crate) fn own(arguments: &[&str]) -> anyhow::Result<Process> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments);
         Process::start(command, None)
     }
 
-    /// The server with an empty database and its defaults; an upstream, and no grace where that is measured.
+    /// Starts the server with an empty database and defaults, the upstream, and no grace period where that is
+    /// measured.
     pub(crate) fn tambour(program: &Path, upstream: SocketAddr, grace: bool) -> anyhow::Result<Process> {
         Process::serve(program, upstream, if grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) })
     }
 
-    /// The same with a model for those who name none.
+    /// Same, with a model for requests that name none.
     pub(crate) fn tambour_with(program: &Path, upstream: SocketAddr, model: &str) -> anyhow::Result<Process> {
         Process::serve(program, upstream, Some(("TAMBOUR_MODEL", model)))
     }
@@ -62,18 +63,19 @@ impl Process {
         Ok(Process { address: address.trim().parse()?, child, folder })
     }
 
-    /// Seconds of processor time so far, all threads, user and system.
+    /// Processor time so far in seconds, all threads, user and system.
     pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // Nanoseconds on a processor come first. Threads stay: a pool of fixed size does the work.
+            // The first number is nanoseconds on a processor. Threads persist: a pool of fixed size does the
+            // work.
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
             sum += text.split(' ').next().context("schedstat")?.parse::<u64>()?;
         }
         Ok(sum as f64 / 1e9)
     }
 
-    /// KiB of memory that is neither a file nor shared.
+    /// KiB of memory that is neither file-backed nor shared.
     pub(crate) fn memory(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;

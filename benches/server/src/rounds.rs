@@ -1,4 +1,5 @@
-//! What a round of a dialogue costs beside the model (S-102): whole turns over HTTP, with a model that answers at once.
+//! Cost of a dialogue round besides the model (S-102): whole turns over HTTP, with a model that answers at
+//! once.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,10 +14,10 @@ use crate::client;
 use crate::process::Process;
 use crate::table::{Table, Target, median, share};
 
-/// Rounds of one dialogue.
+/// Number of rounds of one dialogue.
 const ROUNDS: usize = 20;
 
-/// The reply of each round.
+/// Reply of each round.
 pub(crate) fn reply() -> String {
     json!({
         "assessment": {
@@ -33,7 +34,7 @@ pub(crate) fn reply() -> String {
 const SCRIPT: &str = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
                       actions:\n              - {type: ai_say, content: Explain the model., max_rounds: 20}\n";
 
-/// A connection on which one request follows the other.
+/// Connection that sends one request after another.
 struct Caller {
     socket: TcpStream,
     read: Vec<u8>,
@@ -66,7 +67,7 @@ pub(crate) async fn run(
     let mut caller = Caller { socket, read: Vec::new() };
     let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
     let mut times = Vec::new();
-    // What a first dialogue makes is made.
+    // The first dialogues warm up.
     for number in 0..=50 / less {
         let new = json!({"script_id": script["script_id"]});
         let dialogue = caller.post("/api/v1/dialogues", &new).await?;

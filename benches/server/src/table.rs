@@ -1,17 +1,17 @@
-//! The figures, each beside its target.
+//! Table of figures, each beside its target.
 
-/// What a figure should be.
+/// Target of a figure.
 pub(crate) enum Target {
-    /// At most so many times that of the bare mapper.
+    /// At most this many times the figure of the bare mapper.
     Ratio(f64),
-    /// At most so much.
+    /// At most this much.
     Most(f64),
-    /// At most so much more than the bare mapper.
+    /// At most this much more than the bare mapper.
     More(f64),
     None,
 }
 
-/// The table as it is printed.
+/// Printer of the table.
 #[derive(Default)]
 pub(crate) struct Table {
     missed: usize,
@@ -53,12 +53,12 @@ impl Table {
     }
 }
 
-/// The middle of some figures.
+/// Median of `values`.
 pub(crate) fn median(values: &[f64]) -> f64 {
     share(values, 0.5)
 }
 
-/// The figure below which this share of them is.
+/// Quantile: the figure below which this share of `values` is.
 pub(crate) fn share(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

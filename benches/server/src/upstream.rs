@@ -1,8 +1,11 @@
-//! The upstream of both: an OpenAI chat completions service that streams. The model of a request says how.
+//! Upstream of both servers: a streaming OpenAI chat completions service. The model of a request sets the
+//! pace.
 //!
-//! `burst-N`: N chunks, one write each, as fast as the socket takes them. `blocks-N`: the same in large writes. `paced-N-MS`:
-//! one chunk every MS milliseconds. `hold-N-MS`: the same, then nothing until the client has gone; with 0 the chunks come in
-//! large writes. `round`: the answer of a round of a dialogue at once. `GET /running` says how many calls are being answered.
+//! `burst-N`: N chunks, one write each, as fast as the socket takes them. `blocks-N`: the same in large
+//! writes.
+//! `paced-N-MS`: one chunk every MS milliseconds. `hold-N-MS`: the same, then nothing until the client
+//! disconnects; with 0 the chunks come in large writes. `round`: the answer of a dialogue round at once. `GET
+//! /running` returns the number of calls in progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +20,7 @@ pub(crate) const CHUNK: usize = 4;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// The reply of `chunks` chunks: a summary, two phases, and an answer of three quarters.
+/// Makes a reply of `chunks` chunks: a summary, two phases, and an answer of three quarters.
 pub(crate) fn reply(chunks: usize) -> String {
     const WORDS: &str = "A model writes one word after another, and a reader wants each of them at once. ";
     let words = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
@@ -34,7 +37,7 @@ pub(crate) fn reply(chunks: usize) -> String {
     text
 }
 
-/// How a call is answered.
+/// Pace of an answer.
 #[derive(Clone, Copy)]
 enum Pace {
     Burst,
@@ -42,7 +45,7 @@ enum Pace {
     Every(Duration),
 }
 
-/// What a model name asks for.
+/// Request, parsed from a model name.
 struct Asked {
     pace: Pace,
     text: String,
@@ -156,14 +159,14 @@ async fn answer(socket: &mut TcpStream, asked: &Asked) -> std::io::Result<()> {
     socket.write_all(&out).await
 }
 
-/// Waits until the client has gone; a client says nothing while it is answered.
+/// Waits until the client disconnects; it sends nothing while it is answered.
 async fn gone(socket: &mut TcpStream) -> std::io::Result<()> {
     let mut rest = [0; 64];
     while socket.read(&mut rest).await? > 0 {}
     Err(std::io::ErrorKind::ConnectionReset.into())
 }
 
-/// A frame with a piece of text, as services send it.
+/// Writes a frame with a piece of text, as services send it.
 fn frame(text: &str, out: &mut Vec<u8>) {
     let text = serde_json::to_string(text).expect("text is JSON");
     chunk(

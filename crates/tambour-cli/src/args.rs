@@ -22,7 +22,7 @@ pub(crate) struct OptionArgs {
 }
 
 impl OptionArgs {
-    /// The same, with the structure in a file.
+    /// Builds the options under `profile`, with the expected structure read from a file.
     pub(crate) fn structured(&self, profile: Profile, structure: Option<&Path>) -> Result<Options> {
         let mut options = self.options(profile)?;
         if let Some(path) = structure {
@@ -32,7 +32,7 @@ impl OptionArgs {
         Ok(options)
     }
 
-    /// The options under `profile`.
+    /// Builds the options under `profile`.
     pub(crate) fn options(&self, profile: Profile) -> Result<Options> {
         let mut options = Options::default();
         options.profile = profile;
@@ -45,13 +45,13 @@ impl OptionArgs {
         Ok(options)
     }
 
-    /// Whether this option is set.
+    /// Returns whether the option `name` was given.
     pub(crate) fn sets(&self, name: &str) -> bool {
         self.options.iter().any(|(set, _)| set == name)
     }
 }
 
-/// Sets an option of the reading.
+/// Sets a reading option.
 pub(crate) fn set(options: &mut Options, name: &str, value: impl Into<Value>) -> Result<()> {
     if name == "profile" {
         bail!(
@@ -70,7 +70,7 @@ pub(crate) struct StructureArgs {
 }
 
 impl StructureArgs {
-    /// The dialect that a reply is read as, where `named` was asked for: a structure is one of Filament.
+    /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
     pub(crate) fn dialect<'a>(&self, named: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
         match (&self.structure, named) {
             (None, _) => Ok(named),
@@ -82,10 +82,10 @@ impl StructureArgs {
     }
 }
 
-/// Most values that a file of YAML may hold, so that its aliases are no flood.
+/// Most nodes of a YAML file, so that aliases cannot expand without bound.
 const NODES: usize = 10_000;
 
-/// The value in a file of YAML, which JSON is too.
+/// Reads a value from a YAML or JSON file.
 fn yaml(path: &Path) -> Result<Value> {
     let name = crate::input::name_of(Some(path));
     let text = crate::input::read(Some(path))?;
@@ -98,7 +98,7 @@ fn yaml(path: &Path) -> Result<Value> {
     serde_saphyr::from_str_with_options(&text, options).map_err(|error| anyhow::anyhow!("{name}: {error}"))
 }
 
-/// The tool registry in a file.
+/// Reads the tool registry from a file.
 fn tools(path: &Path) -> Result<Tools> {
     let name = crate::input::name_of(Some(path));
     let text = crate::input::read(Some(path))?;
@@ -126,12 +126,12 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The dialects, as values of an argument.
+/// Names of all dialects, as values of an argument.
 pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
     DIALECTS.iter().map(value)
 }
 
-/// The dialects that models can be told about.
+/// Names of the dialects that have format instructions or a schema.
 pub(crate) fn shown() -> impl Iterator<Item = PossibleValue> {
     DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some()).map(value)
 }
@@ -140,7 +140,7 @@ fn value(entry: &Entry) -> PossibleValue {
     PossibleValue::new(entry.name).help(entry.summary)
 }
 
-/// The contracts, as values of an argument.
+/// Names of all contracts, as values of an argument.
 pub(crate) fn contracts() -> impl Iterator<Item = PossibleValue> {
     let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
     dialects()

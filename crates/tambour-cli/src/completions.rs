@@ -1,4 +1,4 @@
-//! `tambour completions`: what a shell needs to complete commands.
+//! `tambour completions`: shell completions.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::{Cli, Outcome};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  tambour completions bash")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

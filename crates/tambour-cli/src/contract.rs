@@ -1,4 +1,4 @@
-//! `tambour contract`: what a dialect asks of a model.
+//! `tambour contract`: format instructions and schemas of dialects.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use tambour::{Options, Profile};
 use crate::Outcome;
 use crate::args::{self, OptionArgs, StructureArgs};
 
-/// Show what a dialect asks of a model
+/// Show the contract of a dialect
 #[derive(Subcommand)]
 #[command(after_help = "Example:\n  tambour contract show thinkingml --lang en")]
 pub(crate) enum Command {
@@ -23,13 +23,13 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:\n  tambour contract show thinkingml --lang en\n  \
     tambour contract show ai_say --option ai_say.role=coach --format json-schema")]
 pub(crate) struct Show {
-    /// The dialect
+    /// Dialect
     #[arg(value_parser = PossibleValuesParser::new(args::shown()))]
     name: String,
     /// Form of the contract
     #[arg(long, value_enum, default_value_t = Format::Prompt)]
     format: Format,
-    /// Language of the instructions; that of the option `text_language` if absent, `zh` if that is absent too
+    /// Language of the instructions; default: the option `text_language`, else `zh`
     #[arg(long, value_enum)]
     lang: Option<Lang>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) enum Lang {
 }
 
 impl Lang {
-    /// Its name in options.
+    /// Name in options.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Lang::Zh => "zh",
@@ -90,7 +90,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What a dialect asks of a model.
+/// Format instructions of a dialect, or its JSON Schema.
 pub(crate) fn text(entry: &Entry, options: &Options, format: Format) -> Result<String> {
     match format {
         Format::Prompt => match entry.prompt {

@@ -1,4 +1,4 @@
-//! `tambour decode`: raw reply in, events out, while it arrives.
+//! `tambour decode`: streams a raw reply as events.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     options: OptionArgs,
     #[command(flatten)]
     structure: StructureArgs,
-    /// Send extension events too
+    /// Print extension events too
     #[arg(long)]
     extensions: bool,
-    /// Send findings as `finding` events too
+    /// Print findings as `finding` events too
     #[arg(long)]
     findings: bool,
-    /// Why the model stopped
+    /// Finish reason of the reply
     #[arg(long, value_enum, default_value_t = Finish::Stop)]
     finish: Finish,
     #[command(flatten)]
@@ -52,17 +52,17 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-/// The round of a dialogue that the reply answers.
+/// Dialogue round of the reply.
 #[derive(clap::Args)]
 struct RoundArgs {
-    /// Decide after this round whether the action ends (`ai_say`); adds the exit decision
+    /// Number of the round (`ai_say`); adds the decision whether the action ends after it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     round: Option<u32>,
-    /// The last round, 20 at most
+    /// Last round, 20 at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20), requires = "round",
         default_value_t = 5)]
     max_rounds: u32,
-    /// When the action may end before it, such as `{"understanding_threshold": 80}`
+    /// Criteria to end before the last round, such as `{"understanding_threshold": 80}`
     #[arg(long, value_name = "JSON", requires = "round")]
     exit_criteria: Option<String>,
 }
@@ -85,10 +85,10 @@ impl RoundArgs {
     serde(rename_all = "lowercase")
 )]
 pub(crate) enum Finish {
-    /// It was done
+    /// End of the reply
     #[default]
     Stop,
-    /// It was cut by a token limit
+    /// Token limit
     Length,
 }
 
@@ -132,7 +132,7 @@ struct Decoder<W> {
 }
 
 impl<W: Write> Decoder<W> {
-    /// Reads to the end; a failure on the way, after something could be read, ends the stream with `error`.
+    /// Reads to the end. A failure after the first bytes ends the stream with `error`.
     fn read(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
         let mut input = Input::open(file)?;
         let mut pieces = chunk.map(|size| Pieces::new(size as usize));
@@ -173,7 +173,7 @@ impl<W: Write> Decoder<W> {
         Ok(if self.lines.refused { Outcome::Refused } else { Outcome::Fine })
     }
 
-    /// Prints the events so far, at once.
+    /// Prints the buffered events immediately.
     fn flush(&mut self) -> Result<()> {
         if !self.lines.out.is_empty() {
             self.stdout.write_all(&self.lines.out)?;
@@ -184,11 +184,11 @@ impl<W: Write> Decoder<W> {
     }
 }
 
-/// Events as lines that wait to be printed.
+/// Buffer of event lines to print.
 #[derive(Default)]
 pub(crate) struct Lines {
     pub(crate) out: Vec<u8>,
-    /// The answer was replaced by the fallback, or there is none.
+    /// Whether the answer is missing or was replaced by the fallback.
     pub(crate) refused: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `tambour import`: cards, lorebooks and presets of other programs as prompts.
+//! `tambour import`: converts cards, lorebooks and presets of other programs to prompts.
 
 use std::collections::HashSet;
 use std::fs;
@@ -23,13 +23,13 @@ use crate::{Outcome, input, output};
     --json prints an object a line: kind, version, name, card, entries, warnings.\n\
     Exit code 1: a file is broken; nothing of it is written, the others are.")]
 pub(crate) struct Args {
-    /// Folder for the prompts; it is made if it is not there
+    /// Folder for the prompts; created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print what was read as JSON
+    /// Print the imported content as JSON
     #[arg(long)]
     json: bool,
-    /// Write V3 JSON in place of prompts
+    /// Write V3 JSON instead of prompts
     #[arg(long, requires = "out")]
     v3: bool,
     /// Cards, lorebooks or presets
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The bytes of a file, no more than are read of one.
+/// Reads a file up to the limit of an import.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let most = ImportLimits::default().file as u64;
     let length = fs::metadata(path).map(|data| data.len()).unwrap_or(0);
@@ -102,7 +102,7 @@ fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Resul
                 (prompt(imported).to_yaml(), "yaml")
             };
             let path = folder.join(free(&imported.name, end, names));
-            // In two steps, so that nothing stays half written.
+            // Write to a temporary name, then rename: no file stays half written.
             let part = path.with_extension("part");
             fs::write(&part, text)
                 .and_then(|()| fs::rename(&part, &path))
@@ -118,7 +118,7 @@ fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Resul
     Ok(())
 }
 
-/// What was read, with the normal form of each entry's text.
+/// Describes an import as JSON, with the normal form of each entry's text.
 fn told(imported: &Imported) -> Value {
     let entries = imported.entries.iter().map(|entry| {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
@@ -139,7 +139,7 @@ fn told(imported: &Imported) -> Value {
     out
 }
 
-/// A name of a file that no other of this run has, made of letters, digits and `-`.
+/// Makes a file name, unique within this run, of letters, digits and `-`.
 fn free(name: &str, end: &str, names: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
     let stem: String = name.chars().take(60).map(plain).collect();

@@ -1,4 +1,4 @@
-//! Where text comes from: a file, or standard input as its bytes arrive.
+//! Input from a file, or from standard input as its bytes arrive.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use tambour::error::{self, Location};
 
-/// The name of standard input in arguments.
+/// Argument that stands for standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// The byte order mark of UTF-8.
+/// Byte order mark of UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Bytes that arrive piece by piece.
+/// Source of bytes that arrive in pieces.
 pub(crate) struct Input {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens `path`; nothing and `-` are standard input.
+    /// Opens `path`; `None` and `-` are standard input.
     pub(crate) fn open(path: Option<&Path>) -> Result<Input> {
         let name = name_of(path);
         let reader: Box<dyn Read> = match path {
@@ -34,7 +34,7 @@ impl Input {
         Ok(Input { reader, buffer: vec![0; 64 << 10], name })
     }
 
-    /// The next bytes: as many as have arrived, at least one; `None` at the end.
+    /// Reads the bytes that have arrived, at least one; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
         loop {
             match self.reader.read(&mut self.buffer) {
@@ -46,7 +46,7 @@ impl Input {
         }
     }
 
-    /// All that is left.
+    /// Reads the rest.
     pub(crate) fn rest(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", self.name))?;
@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// How messages call `path`.
+/// Name of `path` in messages.
 pub(crate) fn name_of(path: Option<&Path>) -> String {
     match path {
         Some(path) if path != Path::new(STDIN) => path.display().to_string(),
@@ -62,10 +62,10 @@ pub(crate) fn name_of(path: Option<&Path>) -> String {
     }
 }
 
-/// The JSON value of a file, or of standard input.
+/// Reads the JSON value of a file or of standard input.
 ///
 /// # Errors
-/// It cannot be read, or is not JSON, with its place.
+/// The input cannot be read, or is not JSON; the message names the place.
 pub(crate) fn json(path: &Path) -> Result<Value> {
     let bytes = read(Some(path))?;
     serde_json::from_slice(&bytes).map_err(|fault| {
@@ -80,7 +80,7 @@ pub(crate) fn json_fault(bytes: &[u8], fault: &serde_json::Error) -> (String, Lo
     (error::json_fault(fault), Location::of_json(&String::from_utf8_lossy(bytes), fault))
 }
 
-/// All of a file, or of standard input, without a byte order mark.
+/// Reads all of a file or of standard input, without a byte order mark.
 pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
     let mut bytes = read_raw(path)?;
     if bytes.starts_with(MARK) {
@@ -89,12 +89,12 @@ pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All of a file, or of standard input, as it is: a reply, whose findings have places.
+/// Reads all of a file or of standard input unchanged, so that findings on a reply keep their places.
 pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
     Input::open(path)?.rest()
 }
 
-/// Cuts what arrives into pieces of one size.
+/// Splitter of arriving bytes into pieces of one size.
 pub(crate) struct Pieces {
     size: usize,
     kept: Vec<u8>,
@@ -105,7 +105,7 @@ impl Pieces {
         Pieces { size, kept: Vec::new() }
     }
 
-    /// What is left, less than a piece.
+    /// Returns the last, incomplete piece.
     pub(crate) fn rest(self) -> Vec<u8> {
         self.kept
     }

@@ -1,4 +1,4 @@
-//! `tambour json`: the one JSON value of a text.
+//! `tambour json`: finds the one JSON value of a text.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::{Outcome, output};
 #[command(after_help = "Example:\n  printf 'Sure: {\"ok\": True,}' | tambour json\n\n\
     Exit code 1: there is no JSON value.")]
 pub(crate) struct Args {
-    /// Take only a text that is JSON as it stands (RFC 8259)
+    /// Accept only a text that is valid JSON (RFC 8259)
     #[arg(long)]
     strict: bool,
     /// File with the text; standard input if absent or `-`
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     };
     let Found { value, findings } = find(&text, args.strict);
     let lines: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
-    // Nobody may be reading the findings; the value is still wanted.
+    // Standard error may be closed; the value is still printed.
     let _ = io::stderr().write_all(lines.as_bytes());
     let Some(value) = value else {
         if findings.is_empty() {
@@ -54,14 +54,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What a text holds.
+/// JSON value found in a text, with the findings.
 pub(crate) struct Found {
     /// The value, in JSON text that keeps all digits of its numbers.
     pub(crate) value: Option<String>,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// The one JSON value of a text; a strict one is nothing else.
+/// Finds the one JSON value of a text; with `strict` the text must be that value only.
 pub(crate) fn find(text: &str, strict: bool) -> Found {
     let limits = Limits::default();
     if strict {

@@ -1,4 +1,4 @@
-//! `tambour macros`: macros of SillyTavern and Tavern-Helper as Jinja.
+//! `tambour macros`: translates macros of SillyTavern and Tavern-Helper to Jinja.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
@@ -20,12 +20,12 @@ pub(crate) enum Command {
     Render(RenderArgs),
 }
 
-/// Translate the macros of a text to Jinja2; macros that are not known stay as text and are told on standard error
+/// Translate the macros of a text to Jinja2; unknown macros stay text and are reported on standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'Hi {{user}}, {{roll:2d6}}' | tambour macros migrate\n\n\
     Migrating what was migrated changes nothing.")]
 pub(crate) struct MigrateArgs {
-    /// Say on standard error what was translated: one JSON object with the counts of each row of the macro table
+    /// Print counts of translated macros on standard error: one JSON object, by row of the macro table
     #[arg(long)]
     report: bool,
     /// File with the text; standard input if absent or `-`
@@ -75,7 +75,7 @@ fn run_render(args: &RenderArgs) -> Result<Outcome> {
     let name = input::name_of(path);
     let context = context(&args.context)?;
     let migrated = migrate(&text(path)?);
-    // Without a seed in the context every run has other numbers.
+    // Without a seed in the context each run draws other numbers.
     let chance = RandomState::new().hash_one(0);
     let engine = Engine::new(Mode::Lenient);
     let mut assembly = Assembly::within(&engine, context, chance, crate::prompt::budget(&engine));
@@ -115,7 +115,7 @@ fn run_render(args: &RenderArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The context in a file.
+/// Reads the context from a file.
 pub(crate) fn context(path: &Path) -> Result<Context> {
     Context::from_json(&input::json(path)?).with_context(|| input::name_of(Some(path)))
 }
@@ -132,7 +132,7 @@ fn tell(name: &str, migrated: &Migrated) {
     }
 }
 
-/// One line on standard error; nobody may be reading it.
+/// Prints a line on standard error, which may be closed.
 fn complain(line: &str) {
     let line: String = line.chars().map(output::visible).collect();
     let _ = writeln!(io::stderr(), "{line}");

@@ -1,4 +1,4 @@
-//! The `tambour` command: arguments and printing. Reading, judging and writing are the library's.
+//! The `tambour` command: arguments and printing. Reading, checking and writing replies belongs to the library.
 
 mod args;
 mod check;
@@ -63,14 +63,14 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// How a command ended.
+/// Outcome of a command, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// Exit code 0.
     Fine,
     /// Exit code 1: findings of severity error, refused content or a failed run.
     Refused,
-    /// Exit code 2: something could not be opened, or it is not clear what was wanted; the rest was done.
+    /// Exit code 2: a file could not be opened or the request was ambiguous; the rest was done.
     Unclear,
 }
 
@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(outcome) => outcome.into(),
-        // Whoever read the output has seen enough.
+        // The reader of the output closed it, which is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&format!("{error:#}"));

@@ -1,33 +1,33 @@
-//! What all commands print alike: complaints, colours, findings in one line.
+//! Output that all commands share: complaints, colours, findings in one line.
 
 use std::io::{self, IsTerminal, Write};
 
 use tambour::{Finding, Severity};
 
-/// Says on standard error what went wrong.
+/// Prints an error message on standard error.
 pub(crate) fn complain(message: &str) {
-    // When even that cannot be written, nobody is listening.
+    // A failed write cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "tambour: {message}");
 }
 
-/// Adds lines to standard error.
+/// Writes lines to standard error.
 pub(crate) fn note(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
+/// Returns whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
 pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     stream.is_terminal() && !refused && !dumb
 }
 
-/// Columns of the terminal, if standard output is one.
+/// Width of the terminal, if standard output is one.
 pub(crate) fn columns() -> Option<u16> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }
 
-/// A finding in one line: place, severity, rule and code, message, repair.
+/// Formats a finding in one line: place, severity, rule and code, message, repair.
 pub(crate) fn line(name: &str, finding: &Finding) -> String {
     let Finding { rule, code, severity, line, column, message, repair, .. } = finding;
     let severity = word(*severity);
@@ -36,7 +36,7 @@ pub(crate) fn line(name: &str, finding: &Finding) -> String {
     line.chars().map(visible).collect()
 }
 
-/// The public word for a severity.
+/// Public name of a severity.
 pub(crate) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -45,8 +45,8 @@ pub(crate) fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// A character as it may be shown: what steers a terminal or turns the writing direction becomes a picture of itself
-/// or the replacement character, since texts come from models.
+/// Replaces characters that control the terminal or the writing direction by pictures or U+FFFD, since texts
+/// come from models.
 pub(crate) fn visible(c: char) -> char {
     match c {
         '\t' => ' ',

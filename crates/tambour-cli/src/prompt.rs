@@ -1,4 +1,4 @@
-//! `tambour prompt`: what is sent to a model.
+//! `tambour prompt`: prompts for models.
 
 mod render;
 mod vars;
@@ -21,10 +21,10 @@ pub(crate) enum Command {
     Vars(vars::Args),
 }
 
-/// Longest time that the templates of one prompt take.
+/// Longest time for the templates of one prompt.
 const RENDERING: Duration = Duration::from_secs(10);
 
-/// The budget of a prompt, which ends after a while.
+/// Budget of a prompt, with a deadline.
 pub(crate) fn budget(engine: &Engine) -> Budget {
     let began = Instant::now();
     Budget::until(engine.limits(), move || began.elapsed() > RENDERING)

@@ -1,4 +1,4 @@
-//! `tambour repair`: a reply rewritten so that it passes the strict check.
+//! `tambour repair`: rewrites a reply so that it passes the strict check.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     options: OptionArgs,
     #[command(flatten)]
     structure: StructureArgs,
-    /// Why the model stopped
+    /// Finish reason of the reply
     #[arg(long, value_enum, default_value_t = Finish::Stop)]
     finish: Finish,
     /// File with the reply; standard input if absent or `-`
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 
     let name = input::name_of(args.file.as_deref());
     let findings: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
-    // Nobody may be reading the findings; the reply is still wanted.
+    // Standard error may be closed; the reply is still printed.
     let _ = io::stderr().write_all(findings.as_bytes());
     if let Some(message) = failure {
         output::complain(&format!("{name}: {message}"));
@@ -58,26 +58,26 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A repair under way.
+/// Repair of one reply, under way.
 pub(crate) struct Repair {
     pipeline: Pipeline,
     read: Joined,
 }
 
-/// What became of a reply.
+/// Result of a repair.
 pub(crate) struct Repaired {
-    /// The reply, written anew; nothing when it failed.
+    /// Repaired reply; empty after a failure.
     pub(crate) written: String,
     pub(crate) findings: Vec<Finding>,
-    /// Why there is no reply.
+    /// Reason for a missing reply.
     pub(crate) failure: Option<String>,
-    /// Refused where the answer was replaced by the fallback, or there is none.
+    /// `Refused` when the answer is missing or was replaced by the fallback.
     pub(crate) outcome: Outcome,
 }
 
 impl Repair {
     pub(crate) fn new(from: &str, options: &Options) -> Result<Repair> {
-        // What a dialect holds beside its contract, such as a draft, is part of the reply.
+        // Text that a dialect keeps outside its contract, such as a draft, is part of the reply.
         let pipeline = Pipeline::new(from, options)?.with_extensions(true);
         Ok(Repair { pipeline, read: Joined::default() })
     }
@@ -86,7 +86,7 @@ impl Repair {
         self.pipeline.push(bytes, &mut self.read);
     }
 
-    /// Ends the reply; what a cut one did not finish does not act in what is written.
+    /// Ends the reply. Unfinished parts of a truncated one do not act in the written reply.
     pub(crate) fn finish(mut self, end: &End) -> Result<Repaired> {
         let Repair { pipeline, read } = &mut self;
         pipeline.finish(end, read);

@@ -1,4 +1,4 @@
-//! `tambour rules`: all rules, or one explained.
+//! `tambour rules`: lists all rules, or explains one.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ fn table() -> String {
         Some(columns) => {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.max(60));
         }
-        // One rule a line, for whatever reads it.
+        // One rule a line, for other programs.
         None => {
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
@@ -65,7 +65,7 @@ fn explained(Listed { owner, rule, .. }: Listed) -> String {
     )
 }
 
-/// What the examples of a rule are read with, if it is not the defaults.
+/// Describes the settings under which the examples of a rule are read; empty for the defaults.
 fn read_with(rule: &Rule) -> String {
     match rule.with {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! `tambour run`: a dialogue in the terminal.
+//! `tambour run`: runs a dialogue in the terminal.
 
 mod screen;
 mod script_tests;
@@ -34,38 +34,38 @@ use screen::Screen;
     stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.\n\n\
     `--test` runs tests of scripts without a model, as `--save-test` and the studio write them. Exit code 1: something differs.")]
 pub(crate) struct Args {
-    /// The script; with --test that of each test if absent
+    /// Script; with --test, default: the script of each test
     #[arg(required_unless_present = "tests")]
     script: Option<PathBuf>,
-    /// Session of the script; the first if absent
+    /// Session of the script; default: the first
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// Step or action to begin with, as a path in the script such as `sessions[0].phases[1].steps[0]`
+    /// First step or action, as a path in the script such as `sessions[0].phases[1].steps[0]`
     #[arg(long, value_name = "PATH")]
     start: Option<String>,
-    /// Run these tests of scripts: their inputs, with the replies that they hold, and compare positions and decisions
+    /// Run these tests: repeat their inputs with their recorded replies, and compare positions and decisions
     #[arg(long = "test", value_name = "FILE", num_args = 1.., conflicts_with_all = ["session", "start", "upstream", "variables", "user_first", "transcript", "save_test"])]
     tests: Vec<PathBuf>,
-    /// Form of the results of tests
+    /// Format of test results
     #[arg(long, value_enum, default_value_t = script_tests::Format::Pretty, requires = "tests")]
     format: script_tests::Format,
-    /// Write the results of tests to this file too, as JUnit XML
+    /// Also write test results to this file, as JUnit XML
     #[arg(long, value_name = "FILE", requires = "tests")]
     junit: Option<PathBuf>,
     /// Write the run to this file as a test, YAML
     #[arg(long, value_name = "FILE")]
     save_test: Option<PathBuf>,
-    /// Where replies come from: the base URL of a service with the chat completions interface, `replay:FILE`, or
-    /// KIND=WHERE as for `serve`; else what `tambour.toml` and TAMBOUR_* say
+    /// Source of replies: the base URL of a chat completions service, `replay:FILE`, or
+    /// KIND=WHERE as for `serve`; default: from `tambour.toml` and TAMBOUR_*
     #[arg(long, value_name = "URL|replay:FILE")]
     upstream: Option<String>,
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", requires = "upstream")]
     model: Option<String>,
-    /// A variable of the dialogue, before the value that the script declares; may be repeated
+    /// Set a variable, overriding the value in the script; may be repeated
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, Value)>,
-    /// The user has the first word, not the model
+    /// Let the user begin instead of the model
     #[arg(long)]
     user_first: bool,
     /// Write each turn to this file, one JSON object a line
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     templates: TemplateArgs,
 }
 
-/// `NAME=VALUE`; a value that is JSON is that value.
+/// Parses `NAME=VALUE`; a value that is JSON is read as JSON.
 fn variable(text: &str) -> Result<(String, Value), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), given(value))),
@@ -83,7 +83,7 @@ fn variable(text: &str) -> Result<(String, Value), String> {
     }
 }
 
-/// What somebody wrote as a value.
+/// Parses a typed text as a value.
 fn given(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The path of a script as a test in `file` names it: seen from the folder of the test.
+/// Path of a script relative to the folder of the test in `file`.
 fn seen_from(script: &Path, file: &Path) -> String {
     let folder = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -165,11 +165,11 @@ fn seen_from(script: &Path, file: &Path) -> String {
     seen.to_string_lossy().into_owned()
 }
 
-/// The way from one folder to another; both are absolute and without links.
+/// Relative path from one folder to another; both are absolute and without links.
 fn between(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if shared == 0 {
-        // Another drive.
+        // Folders on different drives have no relative path.
         return to.to_owned();
     }
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
@@ -193,9 +193,9 @@ fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
 }
 
 struct Run {
-    /// The run so far, as a test.
+    /// Test recorded from the run so far.
     test: ScriptTest,
-    /// The turn under way.
+    /// Turn under way.
     begun: TestTurn,
     script: Script,
     files: Files,
@@ -208,7 +208,7 @@ struct Run {
 }
 
 impl Run {
-    /// Talks until the dialogue is over, or the user is.
+    /// Runs turns until the dialogue is over or the input ends.
     async fn talk(&mut self, mut user_first: bool) -> Result<Outcome> {
         let mut lines = io::stdin().lock().lines();
         let mut said: Option<String> = None;
@@ -217,7 +217,7 @@ impl Run {
                 .map_err(|refusal| anyhow!("{}", refusal.code()))?;
         }
         loop {
-            // Before the first word of a user who has it there is no turn.
+            // A user who begins the dialogue types before the first turn.
             let waits = std::mem::take(&mut user_first);
             let turn = if waits { self.dialogue.turn(&self.script) } else { self.turn(said.take()).await? };
             match turn.status {
@@ -276,7 +276,7 @@ impl Run {
         changed
     }
 
-    /// Lets the model answer until the dialogue waits.
+    /// Runs the model until the dialogue waits for input.
     async fn turn(&mut self, said: Option<String>) -> Result<Turn> {
         let mut calls: Vec<Value> = Vec::new();
         let mut events: Vec<Extension> = Vec::new();
@@ -293,7 +293,7 @@ impl Run {
         let turn = self.dialogue.turn(&self.script);
         let mut begun = std::mem::take(&mut self.begun);
         begun.expect = Expected::of(&turn);
-        // The message follows from the reply, which stands above it.
+        // The message follows from the recorded reply.
         begun.expect.ai_message = None;
         self.test.turns.push(begun);
         for notice in &turn.notices {
@@ -310,7 +310,7 @@ impl Run {
         Ok(turn)
     }
 
-    /// Asks the model, and shows its message while it arrives.
+    /// Calls the model and prints its message as it arrives.
     async fn call(&mut self, call: &Call) -> Result<Value> {
         for warning in &call.warnings {
             if call.round == 1 && call.attempt == 0 {
@@ -333,7 +333,7 @@ impl Run {
         });
         match reply {
             Ok(mut reply) => {
-                // What was shown cannot be taken back.
+                // Printed text cannot be taken back.
                 reply.delivered = self.screen.is_writing();
                 self.begun.replies.push(TestReply {
                     finish_reason: finish.filter(|reason| *reason != FinishReason::Stop),
@@ -380,7 +380,7 @@ impl Run {
         let mut reader = call.reader(&self.options);
         let (mut raw, mut usage) = (String::new(), Value::Null);
         let opened = match self.upstream.open(&ask).await {
-            // A service that takes no schema refuses the request: the prompt says the same in words.
+            // A service that refuses schemas gets the request without one: the prompt describes the format too.
             Err(failure) if !failure.retryable && ask.response_format.is_some() => {
                 ask.response_format = None;
                 self.upstream.open(&ask).await
@@ -408,7 +408,7 @@ impl Run {
                     Item::Call(_) => {}
                     Item::Usage(given) => usage = given,
                     Item::End(end) => {
-                        // What comes only now may be text in the place of an answer, which is asked for again.
+                        // Further text may replace the answer and be asked for again, so it is held.
                         shown.held = (!shown.screen.is_writing()).then(String::new);
                         let reply = reader.finish(&end, &mut shown);
                         let finish = match end {
@@ -428,21 +428,21 @@ impl Run {
     }
 }
 
-/// What came of one call of the model.
+/// Result of one model call.
 struct Answered {
     reply: Result<Reply, Failure>,
-    /// Text that is not shown yet.
+    /// Text that was not printed yet.
     held: String,
     raw: String,
-    /// End of the reply, where it came to one.
+    /// Finish reason, if the reply ended.
     finish: Option<FinishReason>,
     usage: Value,
 }
 
-/// Shows the text of the message.
+/// Sink that prints the text of the message.
 struct Shown<'a> {
     screen: &'a mut Screen,
-    /// Keeps the text instead.
+    /// Held text, when nothing is printed.
     held: Option<String>,
     wrong: Option<io::Error>,
 }

@@ -1,4 +1,4 @@
-//! `tambour sanitize`: inline HTML held against the list, while it arrives.
+//! `tambour sanitize`: checks inline HTML against the allow list as it arrives.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tambour::{Finding, Profile};
 use crate::input::{self, Input, Pieces};
 use crate::{Outcome, output};
 
-/// Leave only harmless inline HTML in a Markdown text; what was changed goes to standard error
+/// Leave only harmless inline HTML in a Markdown text; changes are reported on standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf '<b>Hi</b> <img src=x>, 1 < 2' | tambour sanitize\n\n\
     What stays: span with a plain style, br, b, strong, i, em, u, s, ruby, rt, rp, and all code.")]
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Feed N bytes at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     chunk: Option<u32>,
-    /// What happens to other markup
+    /// Treatment of other markup
     #[arg(long, value_enum, default_value_t = Unlisted::Escape)]
     mode: Unlisted,
     /// File with the text; standard input if absent or `-`
@@ -30,9 +30,9 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Unlisted {
-    /// It is shown as text
+    /// Show it as text
     Escape,
-    /// It is taken out
+    /// Remove it
     Strip,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Findings, up to the limit.
+/// Printer of findings, up to a limit.
 struct Told {
     name: String,
     most: usize,
@@ -87,7 +87,7 @@ impl Told {
             Piece::Found(report) => {
                 self.most -= 1;
                 let finding: Finding = report.judge(Profile::Lenient);
-                // Nobody may be reading the findings; the text is still wanted.
+                // Standard error may be closed; the text is still printed.
                 let _ = writeln!(io::stderr(), "{}", output::line(&self.name, &finding));
             }
         }

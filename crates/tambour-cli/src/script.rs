@@ -1,4 +1,4 @@
-//! `tambour script check`: scripts, and the templates they use.
+//! `tambour script check`: checks scripts and the templates they use.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
 }
 
-/// Check scripts and the templates they use: all faults at once, each with its place
+/// Check scripts and the templates they use; all faults are reported at once, with their places
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  printf 'sessions: [{session: s, phases: []}]' | tambour script check -\n\n\
@@ -35,13 +35,13 @@ pub(crate) struct CheckArgs {
     files: Vec<PathBuf>,
 }
 
-/// The folder of templates where none is named.
+/// Default folder of templates.
 const TEMPLATES: &str = "config/prompts";
 
-/// Where templates come from.
+/// Source of the templates.
 #[derive(clap::Args, Clone)]
 pub(crate) struct TemplateArgs {
-    /// Folder of prompt templates that replace the shipped ones
+    /// Folder of prompt templates that override the shipped ones
     #[arg(long, value_name = "DIR", default_value = TEMPLATES)]
     pub(crate) templates: PathBuf,
     /// Language of templates and default texts
@@ -49,7 +49,7 @@ pub(crate) struct TemplateArgs {
     pub(crate) language: Words,
 }
 
-/// A language.
+/// Language of default texts.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Words {
     /// Chinese
@@ -68,9 +68,9 @@ impl From<Words> for Language {
 }
 
 impl TemplateArgs {
-    /// The templates of the folder, and the shipped ones.
+    /// Templates of the folder, and the shipped ones.
     pub(crate) fn files(&self) -> Result<Files> {
-        // The usual folder may be absent; one that is named should be there.
+        // The default folder may be absent; a named one must exist.
         if !self.templates.is_dir() && self.templates != Path::new(TEMPLATES) {
             return Err(anyhow!("there is no folder `{}` of templates", self.templates.display()));
         }
@@ -114,7 +114,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A script with all that is wrong with it and its templates; `None` when it cannot run.
+/// Reads a script with all faults of it and its templates; `None` when it cannot run.
 pub(crate) fn read(
     path: &Path,
     templates: &Files,
@@ -132,7 +132,7 @@ pub(crate) fn read(
     Ok((script, problems))
 }
 
-/// A problem in one line, with the path of the field.
+/// Formats a problem in one line, with the path of the field.
 pub(crate) fn line(name: &str, problem: &Problem) -> String {
     let mut finding = problem.finding();
     if !problem.path.is_empty() {

@@ -1,4 +1,4 @@
-//! `tambour serve`: the server.
+//! `tambour serve`: starts the server.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,28 +14,28 @@ use crate::{Outcome, output};
 #[command(after_help = "Example:\n  tambour serve --listen 127.0.0.1:0 --upstream demo --print-config\n\n\
     Flags go before TAMBOUR_* variables, these before the configuration file.")]
 pub(crate) struct Args {
-    /// Configuration file; `tambour.toml` in this folder if it is there
+    /// Configuration file; default: `tambour.toml` in this folder, if it exists
     #[arg(long, value_name = "FILE", env = "TAMBOUR_CONFIG")]
     config: Option<PathBuf>,
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Folder of the database
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The database: `sqlite:FILE`; `tambour.sqlite` in the data folder if absent
+    /// Database: `sqlite:FILE`; default: `tambour.sqlite` in the data folder
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Where replies come from: `openai=URL`, `anthropic=URL`, `gemini=URL`, `ollama=URL`, `replay=FILE` or `demo`
+    /// Source of replies: `openai=URL`, `anthropic=URL`, `gemini=URL`, `ollama=URL`, `replay=FILE` or `demo`
     #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM")]
     upstream: Option<String>,
     /// Model to ask the upstream for
     #[arg(long, value_name = "NAME", env = "TAMBOUR_MODEL", requires = "upstream")]
     model: Option<String>,
-    /// Start although messages are gone with a damaged part of the journal, and keep what is intact
+    /// Start although a damaged part of the journal lost messages; the intact rest is kept
     #[arg(long)]
     accept_loss: bool,
-    /// Print the configuration with secrets masked, and stop
+    /// Print the configuration with secrets masked, and exit
     #[arg(long)]
     print_config: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     runtime.block_on(async {
         let server = match Server::start(config).await {
             Ok(server) => server.reloading(move || reload.config()),
-            // As wrong as a flag that is not known.
+            // A configuration error is a usage error, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
             Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
             Err(error) => {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                 return Ok(Outcome::Refused);
             }
         };
-        // Who reads the line below may send a signal at once.
+        // A supervisor may send a signal as soon as it reads the line below.
         let mut signals = Signals::new()?;
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "listening on http://{}", server.address())?;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         drop(stdout);
         let stop = async {
             signals.next().await;
-            // Who asks a second time does not want to wait.
+            // A second signal ends the server at once.
             tokio::spawn(async move {
                 signals.next().await;
                 std::process::exit(130);
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// File and environment, then the flags.
+    /// Reads file and environment, then applies the flags.
     fn config(&self) -> Result<Config, ConfigError> {
         let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
         if let Some(listen) = self.listen {
@@ -116,7 +116,7 @@ impl Args {
     }
 }
 
-/// Interrupt and terminate signals, each of which is seen, also one that comes while the one before is dealt with.
+/// Interrupt and terminate signals; none is lost while an earlier one is handled.
 struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -135,7 +135,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

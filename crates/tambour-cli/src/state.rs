@@ -1,4 +1,4 @@
-//! `tambour state apply`: operations to a state.
+//! `tambour state apply`: applies operations to a state.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
 }
 
-/// Apply operations to a state: prints the new state; results go to standard error, one JSON object a line
+/// Apply operations to a state and print the new state; results go to standard error, one JSON object a line
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json\n\n\
     Operations are a JSON array of arrays, or the events that `decode --extensions` prints: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
     POP and DELETE without. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
 pub(crate) struct ApplyArgs {
-    /// JSON file with the state; it is not written
+    /// JSON file with the state; it is not changed
     #[arg(long, value_name = "FILE")]
     state: PathBuf,
     /// Apply all operations or none
@@ -65,7 +65,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
         if let Some(finding) = case.map(|report| report.judge(Profile::Lenient)) {
             line["warning"] = json!({ "code": finding.code, "message": finding.message });
         }
-        // Nobody may be reading the results; the state is still wanted.
+        // Standard error may be closed; the state is still printed.
         let _ = writeln!(stderr, "{line}");
     }
     let mut stdout = io::stdout();
@@ -74,7 +74,7 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     Ok(if results.iter().all(|result| result.ok) { Outcome::Fine } else { Outcome::Refused })
 }
 
-/// Operations as they are written, as the data of a `state_update` event has them, or those of all such events of a stream.
+/// Reads operations as written, from the data of a `state_update` event, or from all such events of a stream.
 fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     let bytes = input::read(path)?;
     let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;

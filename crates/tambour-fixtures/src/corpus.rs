@@ -4,37 +4,37 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// One reply of a corpus.
+/// Reply of a corpus.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Stable id.
     pub id: String,
-    /// The dialect that was asked for.
+    /// Dialect that the prompt asked for.
     pub dialect: String,
-    /// The reply, as it came.
+    /// Reply in chunks, as received.
     pub chunks: Vec<String>,
-    /// Why it ended: `stop` or `length`.
+    /// Finish reason: `stop` or `length`.
     pub finish: String,
-    /// Hand-written replies: the events of a valid one, or the value it holds.
+    /// Hand-written replies: events of a valid reply, or the value in it.
     pub expected: Option<Value>,
-    /// What the reply is read with, such as the round of a dialogue.
+    /// Input of the reading, such as the round of a dialogue.
     pub input: Value,
-    /// Hand-written replies: the name of the injected fault.
+    /// Hand-written replies: name of the injected fault.
     pub fault: Option<String>,
-    /// Hand-written replies: the valid one that a faulty one was made from.
+    /// Hand-written replies: id of the valid reply that a faulty one was made from.
     pub base: Option<String>,
     /// Hand-written replies: points that the contract leaves open.
     pub ambiguous: Vec<String>,
 }
 
 impl Reply {
-    /// The whole reply.
+    /// Joins the chunks.
     #[must_use]
     pub fn text(&self) -> String {
         self.chunks.concat()
     }
 
-    /// The offsets at which the chunks end, without the last.
+    /// Offsets at which the chunks end, without the last.
     #[must_use]
     pub fn cuts(&self) -> Vec<usize> {
         let mut at = 0;
@@ -48,18 +48,18 @@ impl Reply {
     }
 }
 
-/// The replies written by hand for `dialect`; none when there is no such file.
+/// Reads the replies written by hand for `dialect`; empty without a file.
 ///
 /// # Errors
-/// A file that is not of the form.
+/// A file has another form.
 pub fn authored(dialect: &str) -> Result<Vec<Reply>, String> {
     replies(&crate::folder().join("authored").join(format!("{dialect}.jsonl")))
 }
 
-/// The recorded replies to prompts that asked for `dialect`; none when there is no such file.
+/// Reads the recorded replies to prompts that asked for `dialect`; empty without a file.
 ///
 /// # Errors
-/// A file that is not of the form.
+/// A file has another form.
 pub fn recorded(dialect: &str) -> Result<Vec<Reply>, String> {
     replies(&crate::folder().join("recorded").join(format!("{dialect}.jsonl")))
 }

@@ -1,4 +1,4 @@
-//! The examples of rules, read as their tables say.
+//! Examples of rules, read as their tables say.
 
 use serde_json::{Map, Value, json};
 use tambour::finding::Report;
@@ -16,11 +16,11 @@ use crate::fixture::{Fixture, of_line};
 use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judged};
 use crate::run::Readings;
 
-/// The findings of an example of a rule, in the strict profile. What the example is depends on the table of the rule: a
-/// reply, a stream of events, the JSON of queries, or any JSON.
+/// Reads an example of a rule in the strict profile and returns the findings. The table of the rule decides
+/// what the example is: a reply, a stream of events, the JSON of queries, or any JSON.
 ///
 /// # Errors
-/// The `with` of the rule is not of the form, or not for such examples.
+/// The `with` of the rule is malformed, or does not apply to such examples.
 pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
     match listed.owner {
         "state" => return operations(example),
@@ -39,7 +39,7 @@ pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
     let reports: Vec<Report> = match listed.owner {
         "json" => {
             let mut reports = find(example, &fixture.options.limits).reports;
-            // What is found in chatty text is not all that RFC 8259 forbids.
+            // The reader of chatty text does not report everything that RFC 8259 forbids.
             reports.extend(strict(example, &fixture.options.limits).err());
             reports
         }
@@ -53,7 +53,7 @@ pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
     Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect())
 }
 
-/// The findings of a list of operations.
+/// Reads a list of operations and returns the findings.
 fn operations(example: &str) -> Result<Vec<Finding>, String> {
     let block = serde_json::from_str(example).map_err(|error| error.to_string())?;
     let operations = Operation::list(&block).map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ fn operations(example: &str) -> Result<Vec<Finding>, String> {
     Ok(reports.map(|report| report.judge(Profile::Strict)).collect())
 }
 
-/// An example as a fixture that expects nothing.
+/// Builds a fixture without expectations from an example.
 fn fixture(listed: Listed, example: &str) -> Result<Fixture, String> {
     let dialect = match listed.owner {
         "events" => TRANSCRIPT,

@@ -1,4 +1,4 @@
-//! The fixtures: golden replies with what must come out of them.
+//! Fixtures: golden replies with their expected results.
 //!
 //! Two forms, one model. `<case>.in` is a reply as it is, with its expectations in `<case>.expect.json`; a line of a
 //! `.jsonl` file holds both. Keys are described in `fixtures/README.md`.
@@ -12,93 +12,93 @@ use tambour::{End, Options};
 
 use crate::keys::{KEYS, Keys};
 
-/// One reply and what must come out of it.
+/// Reply with its expected results.
 #[derive(Clone, Debug)]
 pub struct Fixture {
     /// Path below the fixtures folder, with line and id for a `.jsonl` file.
     pub name: String,
-    /// The reply's file (first form) or the file of the line.
+    /// File of the reply (first form) or of the line.
     pub path: PathBuf,
-    /// Its line in that file, from 0; `None` for the first form.
+    /// Line in that file, from 0; `None` for the first form.
     pub line: Option<usize>,
-    /// Rows of the specification it shows.
+    /// Rows of the specification that it covers.
     pub spec: Vec<String>,
-    /// Dialect it is read as.
+    /// Dialect of the reading.
     pub dialect: String,
     /// Options by their public names.
     pub options: Options,
-    /// Reasoning that comes beside the reply.
+    /// Reasoning received separately from the reply.
     pub reasoning: Option<String>,
-    /// The reply.
+    /// Raw reply.
     pub input: Vec<u8>,
-    /// How the reply ends.
+    /// End of the reply.
     pub end: End,
     /// Whether extension events are compared too.
     pub extensions: bool,
-    /// What must come out.
+    /// Expected results.
     pub expect: Expect,
-    /// Why its findings are not listed, if they are not.
+    /// Reason for not listing its findings.
     pub unlisted: Option<String>,
-    /// The expectations as written.
+    /// Keys of the fixture as written.
     pub written: Map<String, Value>,
 }
 
-/// Whether each fixture must list its findings, or say in `unlisted` why it does not.
+/// Whether each fixture must list its findings, or give the reason in `unlisted`.
 pub const LISTED: bool = true;
 
-/// What must come out of a reply; what is `None` is not compared.
+/// Expected results of a reply; `None` is not compared.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     /// Contract events, neighbouring deltas joined.
     pub events: Option<Vec<Value>>,
     /// Alternatives of which one must fit.
     pub events_any_of: Option<Vec<Vec<Value>>>,
-    /// As `events`, compared without any white space.
+    /// Same as `events`, compared without white space.
     pub events_ws: Option<Vec<Value>>,
-    /// All findings of the lenient reading, as [lines](crate::listed).
+    /// All findings of the lenient profile, as [lines](crate::listed).
     pub findings: Option<Vec<String>>,
-    /// Those of the strict reading, where they are others.
+    /// Findings of the strict profile, where they differ.
     pub findings_strict: Option<Vec<String>>,
     /// Codes of severity warning or error in `strict`.
     pub strict: Option<BTreeSet<String>>,
-    /// Codes that must be among them.
+    /// Codes that must be among those of `strict`.
     pub strict_at_least: Option<BTreeSet<String>>,
-    /// Codes of which one must be among them.
+    /// Codes of which at least one must be among those of `strict`.
     pub strict_any_of: Option<BTreeSet<String>>,
-    /// Whether there must be any.
+    /// Whether `strict` must have any code.
     pub strict_nonempty: bool,
     /// Codes of severity info in `strict`.
     pub info: Option<BTreeSet<String>>,
     /// Codes of severity warning or error in `lenient`.
     pub lenient: Option<BTreeSet<String>>,
-    /// `completed.metadata.truncated`; with `findings`, absent means that it is false.
+    /// `completed.metadata.truncated`; absent means false for a fixture that lists its findings.
     pub truncated: Option<bool>,
-    /// `completed.metadata.fallback_reason`; with `findings`, absent means that there is none.
+    /// `completed.metadata.fallback_reason`; absent means none for a fixture that lists its findings.
     pub fallback_reason: Option<String>,
-    /// `completed.metadata.unused_reason`; the same.
+    /// `completed.metadata.unused_reason`; likewise.
     pub unused_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,
-    /// Fields that `completed.metadata.exit_decision` must have; in objects within it too.
+    /// Fields that `completed.metadata.exit_decision` must have, nested objects included.
     pub exit_decision: Option<Value>,
-    /// The `plan` event; of it only the keys that are given, of its plan only the four fields.
+    /// Keys that the `plan` event must have; of its plan the four fields only.
     pub plan: Option<Value>,
-    /// Alternatives, each as `plan`.
+    /// Alternatives, each like `plan`.
     pub plan_any_of: Option<Vec<Value>>,
-    /// The `tool_call` events in order, without their ids.
+    /// `tool_call` events in order, without their ids.
     pub calls: Option<Vec<Value>>,
     /// Codes that must not be among those of `strict`.
     pub strict_none_of: Option<BTreeSet<String>>,
 }
 
 impl Fixture {
-    /// Whether its findings are listed, or said not to be: what is not given beside them is not so.
+    /// Returns whether its findings are listed or `unlisted`; expectations that are absent then mean "none".
     #[must_use]
     pub fn listed(&self) -> bool {
         self.expect.findings.is_some() || self.unlisted.is_some()
     }
 
-    /// Whether its expectations are an author's who did not see a reading; they are never rewritten.
+    /// Returns whether the author wrote the expectations without seeing a reading; they are never rewritten.
     #[must_use]
     pub fn independent(&self) -> bool {
         self.name.starts_with("independent/")
@@ -106,13 +106,13 @@ impl Fixture {
 }
 
 impl Expect {
-    /// Whether anything is compared.
+    /// Returns whether anything is compared.
     #[must_use]
     pub fn says_something(&self) -> bool {
         self.says_events() || self.says_metadata() || self.says_findings()
     }
 
-    /// Whether events are compared, or what they hold: a plan, its calls, an exit decision.
+    /// Returns whether events are compared, or their content: a plan, its calls, an exit decision.
     #[must_use]
     pub fn says_events(&self) -> bool {
         self.events.is_some()
@@ -124,7 +124,7 @@ impl Expect {
             || self.exit_decision.is_some()
     }
 
-    /// Whether metadata is compared.
+    /// Returns whether metadata is compared.
     #[must_use]
     pub fn says_metadata(&self) -> bool {
         self.truncated.is_some()
@@ -133,7 +133,7 @@ impl Expect {
             || self.dialect_found.is_some()
     }
 
-    /// Whether findings are compared.
+    /// Returns whether findings are compared.
     #[must_use]
     pub fn says_findings(&self) -> bool {
         self.findings.is_some()
@@ -147,11 +147,11 @@ impl Expect {
     }
 }
 
-/// All fixtures below `folder`, sorted by name. Lines of raw corpora (without `dialect`, or with neither `spec` nor
-/// `events`) are left out.
+/// Loads all fixtures below `folder`, sorted by name. Lines of raw corpora (without `dialect`, or with
+/// neither `spec` nor `events`) are skipped.
 ///
 /// # Errors
-/// A file that cannot be read or is not of the form, with its name.
+/// A file cannot be read or is malformed; the message names it.
 pub fn load(folder: &Path) -> Result<Vec<Fixture>, String> {
     let mut fixtures = Vec::new();
     for path in crate::files(folder, "in")? {
@@ -163,7 +163,7 @@ pub fn load(folder: &Path) -> Result<Vec<Fixture>, String> {
     Ok(fixtures)
 }
 
-/// The file with the expectations of a `.in` file.
+/// Path of the expectations of a `.in` file.
 #[must_use]
 pub fn expectations(path: &Path) -> PathBuf {
     path.with_extension("expect.json")
@@ -199,10 +199,10 @@ fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), 
     Ok(())
 }
 
-/// The fixture in a line of a `.jsonl` file; `None` for a line of a raw corpus.
+/// Parses a line of a `.jsonl` file; `None` for a line of a raw corpus.
 ///
 /// # Errors
-/// The line is not of the form.
+/// The line is malformed.
 pub fn of_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Option<Fixture>, String> {
     let written = object(line)?;
     let raw = !written.contains_key("spec") && !written.contains_key("events");
@@ -219,7 +219,7 @@ pub fn of_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Opt
     model(full, path, Some(number), input.into_bytes(), None, written).map(Some)
 }
 
-/// Whether expectations are to be rewritten.
+/// Returns whether expectations are to be rewritten.
 #[must_use]
 pub fn updating() -> bool {
     std::env::var_os("UPDATE_FIXTURES").is_some_and(|value| value == "1")
@@ -304,7 +304,7 @@ fn lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
     alternatives.into_iter().map(list).collect()
 }
 
-/// The end that `finish` names: a finish reason, `unknown` (a clean end without one) or `failed` (the connection
+/// Parses `finish`: a finish reason, `unknown` (a clean end without a reason) or `failed` (the connection
 /// broke).
 ///
 /// # Errors

@@ -1,15 +1,15 @@
-//! The order of a stream, as a regular expression over one letter per event.
+//! Order of events in a stream, as a regular expression with a letter for each event.
 //!
-//! Written apart from the library's sequencer and checker, so that a mistake in one of them shows.
+//! Independent of the library's sequencer and checker, so that a mistake in one of them shows.
 
 use tambour::contract::{CheckOptions, Checker};
 use tambour::event::EventKind;
 use tambour::{Event, Options, Severity};
 
-/// Whether `events` are a valid stream: by this module, and by the library's own checker in the strict profile.
+/// Checks that `events` are a valid stream, here and with the library's own checker in the strict profile.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
     check(events, options.allow_missing_thinking)?;
     let mut strict = CheckOptions::default();
@@ -24,10 +24,10 @@ pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
     error.map_or(Ok(()), |finding| Err(format!("the checker finds {finding:?} in {events:?}")))
 }
 
-/// Whether `events` are a complete stream; `skip_thinking` allows one without thinking.
+/// Checks that `events` are a complete stream; `skip_thinking` allows one without thinking.
 ///
 /// # Errors
-/// What does not fit, with the stream as letters.
+/// The fault, with the stream as letters.
 pub fn check(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
     let (last, before) = events.split_last().ok_or("the stream is empty")?;
     let failed = matches!(last, Event::Error(_));
@@ -63,7 +63,7 @@ fn letter(event: &Event<'_>) -> char {
     }
 }
 
-/// What one event must hold, whatever its place.
+/// Checks the content of one event, regardless of its place.
 fn content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
     let fault = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),
@@ -82,7 +82,7 @@ fn content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
     if fault { Err(format!("not allowed: {event:?}")) } else { Ok(()) }
 }
 
-/// `s?t(pd*)+ef+q?E`, and `s?f+q?E` when thinking may be missing.
+/// Matches `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
 pub fn matches(letters: &str, skip_thinking: bool) -> bool {
     let rest = letters.strip_prefix('s').unwrap_or(letters);
     let rest = match rest.strip_prefix('t') {

@@ -1,21 +1,21 @@
-//! Input made to be expensive: one pattern over and over, in every place where a reader could wait for its end, and behind
-//! long prefixes at which a reader might look again for each repetition.
+//! Expensive input: one repeated pattern in every place where a reader could wait for its end, and after long
+//! prefixes that a reader might scan again for each repetition.
 
 use std::fmt;
 
-/// One kind of input, of any size.
+/// Kind of input, of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it begins with.
+    /// Beginning of the input.
     pub place: &'static str,
-    /// A piece that is repeated for the first half, and what ends that half.
+    /// Piece repeated over the first half, with the text that ends that half.
     pub prefix: Option<(&'static str, &'static str)>,
-    /// What is repeated up to the end.
+    /// Piece repeated up to the end.
     pub pattern: &'static str,
 }
 
 impl Shape {
-    /// The input of about `size` bytes.
+    /// Builds an input of about `size` bytes.
     #[must_use]
     pub fn input(&self, size: usize) -> String {
         let mut input = String::with_capacity(size + 64);
@@ -29,13 +29,13 @@ impl Shape {
     }
 }
 
-/// Replies that make whatever is made once, such as the schema of a tool, so that it is not counted as work on an input.
+/// Replies that warm up lazily built parts, such as the schema of a tool, so that they do not count as work.
 pub const WARM_UP: &[&str] = &[
     "{\"thought\": <",
     "{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{\"name\":\"lintSRSDocument\",\"args\":\"[\"}]}",
 ];
 
-/// Repeats `piece` until the input has about `size` bytes.
+/// Appends `piece` until the input has about `size` bytes.
 fn repeat(input: &mut String, piece: &str, size: usize) {
     let times = size.saturating_sub(input.len()) / piece.len();
     (0..times).for_each(|_| input.push_str(piece));
@@ -51,7 +51,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Every kind of input.
+/// Lists every kind of input.
 #[must_use]
 pub fn all() -> Vec<Shape> {
     let mut shapes = plain(PATTERNS, PLACES);
@@ -59,7 +59,7 @@ pub fn all() -> Vec<Shape> {
     shapes
 }
 
-/// Those that differ in kind, for counts that are dear.
+/// Lists kinds that differ, for slow measurements.
 #[must_use]
 pub fn few() -> Vec<Shape> {
     let places: Vec<&str> = FEW.1.iter().map(|&place| PLACES[place]).collect();
@@ -68,7 +68,7 @@ pub fn few() -> Vec<Shape> {
     shapes
 }
 
-/// Those of [`few`] in bare places and behind long prefixes, for counts that are dearer still.
+/// Lists those of [`few`] in plain places and after long prefixes, for very slow measurements.
 #[must_use]
 pub fn fewest() -> Vec<Shape> {
     let mut shapes = plain(FEW.0, &["", PLACES[8], PLACES[16]]);
@@ -95,10 +95,10 @@ fn paired(prefixes: &[Prefix], patterns: &[&'static str]) -> Vec<Shape> {
     prefixes.iter().flat_map(shape).collect()
 }
 
-/// A place, a piece that is repeated there, and what ends it.
+/// Beginning of the input, repeated piece, and text that ends the repetition.
 type Prefix = (&'static str, &'static str, &'static str);
 
-/// Long prefixes: what a reader may hold, and might read again whenever something comes.
+/// Long prefixes that a reader may hold and scan again.
 const PREFIXES: &[Prefix] = &[
     ("", "`", " a b"),
     ("", " ", "a"),
@@ -126,7 +126,7 @@ const PREFIXES: &[Prefix] = &[
     ("{\"a\":\"", "\\\"", "\"}"),
 ];
 
-/// What comes behind them, over and over.
+/// Pieces repeated after the prefixes.
 const REPEATED: &[&str] = &[
     "<think></think>",
     "<think>a</think>b",
@@ -149,7 +149,7 @@ const REPEATED: &[&str] = &[
     " <<",
 ];
 
-/// The pairs that [`few`] takes: a prefix by its number, and what is repeated behind it.
+/// Pairs that [`few`] uses: the number of a prefix, and pieces repeated after it.
 const PAIRS: &[(usize, &[&str])] = &[
     (0, &["<think></think>", "`a` ", "{}"]),
     (1, &["<think></think>", "<!-- a -->", "a\n"]),
@@ -172,7 +172,7 @@ const PAIRS: &[(usize, &[&str])] = &[
 use tambour::event::Sink;
 use tambour::{End, Event, Options, Pipeline};
 
-/// Patterns that begin something and do not end it.
+/// Patterns that open a structure without closing it.
 const PATTERNS: &[&str] = &[
     "<",
     "</",
@@ -251,7 +251,7 @@ const PATTERNS: &[&str] = &[
     "]",
 ];
 
-/// What the pattern stands in.
+/// Texts before the pattern.
 const PLACES: &[&str] = &[
     "",
     "text ",
@@ -278,7 +278,7 @@ const PLACES: &[&str] = &[
     "{\"direct_response\":\"",
 ];
 
-/// Those of [`PATTERNS`] that differ in kind, and those of [`PLACES`].
+/// Patterns of [`PATTERNS`] that differ in kind, and numbers of [`PLACES`].
 const FEW: (&[&str], &[usize]) = (
     &[
         "<",
@@ -320,11 +320,11 @@ const FEW: (&[&str], &[usize]) = (
     &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21],
 );
 
-/// Reads an input in chunks and keeps nothing. What `limits.hold` bounds grows with the input here, so that its cost
-/// shows.
+/// Reads an input in chunks and discards the events. `limits.hold` grows with the input, so that the cost of
+/// held text shows.
 ///
 /// # Panics
-/// There is no such dialect.
+/// The dialect does not exist.
 pub fn read(dialect: &str, input: &[u8], chunk: usize) {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;

@@ -1,11 +1,11 @@
-//! The keys of a fixture, read from its JSON.
+//! Keys of a fixture, read from JSON.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use tambour::exit::{Criteria, Round};
 
-/// All keys; `fixtures/README.md` says what they mean.
+/// All keys; described in `fixtures/README.md`.
 pub(crate) const KEYS: &[&str] = &[
     "id",
     "spec",
@@ -44,7 +44,7 @@ pub(crate) const KEYS: &[&str] = &[
     "strict_none_of",
 ];
 
-/// Reads keys; `null` counts as absent.
+/// Reader of keys; `null` counts as absent.
 pub(crate) struct Keys<'a>(pub(crate) &'a Map<String, Value>);
 
 impl Keys<'_> {
@@ -74,7 +74,7 @@ impl Keys<'_> {
         self.given(key).map(word).transpose()
     }
 
-    /// The round that is answered; 5 rounds and the default criteria where only its number is given.
+    /// Round of the reply; 5 rounds and the default criteria when only the number is given.
     pub(crate) fn round(&self) -> Result<Option<Round>, String> {
         let number = |key: &str| -> Result<Option<u32>, String> {
             let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());

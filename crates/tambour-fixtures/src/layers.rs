@@ -1,8 +1,8 @@
-//! Directions between the modules of a crate, as its `layers` test holds them.
+//! Checks of the dependencies between the modules of a crate, for its `layers` test.
 
 use std::path::Path;
 
-/// Words of what a pure library never does: files, sockets, clocks, environment, output, hidden state.
+/// Words of impure code: files, sockets, clocks, environment, output, hidden state.
 pub const IMPURE: &[&str] = &[
     "std::fs",
     "std::net",
@@ -18,17 +18,17 @@ pub const IMPURE: &[&str] = &[
     "static mut",
 ];
 
-/// Rules of one crate.
+/// Layer rules of a crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Layers {
-    /// Words that no source file has.
+    /// Words that no source file may have.
     pub forbidden: &'static [&'static str],
-    /// Whether the first module below `src` may use the second one.
+    /// Returns whether the first module below `src` may use the second.
     pub allowed: fn(&str, &str) -> bool,
 }
 
 impl Layers {
-    /// Complaints about all source files below `source`.
+    /// Checks all source files below `source` and returns complaints.
     #[must_use]
     pub fn check_all(&self, source: &Path) -> Vec<String> {
         let files = crate::files(source, "rs").expect("the sources are readable");
@@ -41,17 +41,17 @@ impl Layers {
         checked.collect()
     }
 
-    /// Complaints about one source file, `path` below `src`.
+    /// Checks one source file, `path` below `src`, and returns complaints.
     #[must_use]
     pub fn check(&self, path: &str, source: &str) -> Vec<String> {
         let modules: Vec<&str> =
             path.trim_end_matches(".rs").split('/').filter(|name| *name != "mod").collect();
         let own = modules[0];
         let mut complaints = Vec::new();
-        // The tests of a module may use what they like; they come last in a file.
+        // Tests, at the end of a file, may use any module.
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
-            // Reading an address out of text is no networking.
+            // Parsing an address is no networking.
             let line = line.split("//").next().unwrap_or_default().replace("std::net::Ip", "");
             for word in self.forbidden.iter().filter(|word| line.contains(**word)) {
                 complaints.push(format!("{path}:{}: `{word}`", number + 1));
@@ -69,13 +69,13 @@ impl Layers {
     }
 }
 
-/// Modules that the text of a `lib.rs` declares.
+/// Lists the modules that the text of a `lib.rs` declares.
 pub fn modules(library: &str) -> impl Iterator<Item = &str> {
     let declared = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
     declared.filter_map(|rest| rest.strip_suffix(';'))
 }
 
-/// Names directly below the crate that `code`, in a module of that depth, uses.
+/// Lists the names at the root of the crate that `code`, in a module of that depth, uses.
 fn used(code: &str, depth: usize) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();
@@ -103,7 +103,7 @@ fn name(text: &str) -> String {
     text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// First segments of the paths in a `{...}` group.
+/// Lists the first segments of the paths in a `{...}` group.
 fn first_names(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut names = Vec::new();

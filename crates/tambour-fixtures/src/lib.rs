@@ -1,6 +1,6 @@
 //! Fixtures, corpora and test inputs, for the library's tests, the fuzz targets and `cargo xtask`.
 //!
-//! What does not belong here: judgements that only one test makes.
+//! Assertions that only one test makes do not belong here.
 
 pub mod acts;
 pub mod corpus;
@@ -28,16 +28,16 @@ pub use fixture::{Fixture, load};
 pub use reading::{Case, Cuts, Reading};
 pub use run::run;
 
-/// The folder with the fixtures.
+/// Folder of the fixtures.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// The files under `folder` whose names end with `.{extension}`, sorted by path.
+/// Lists the files under `folder` whose names end with `.{extension}`, sorted by path.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// A folder cannot be read.
 pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];

@@ -1,7 +1,7 @@
 //! Findings as lines: `LINE:COLUMN CODE ROW`, then ` repaired` where a repair was made.
 //!
-//! The severity follows from the rule's level, the repair and the profile; it stands at the end of the line where it is
-//! another one.
+//! The severity follows from the level of the rule, the repair and the profile; a line ends with it where it
+//! differs.
 
 use tambour::finding::{Level, Rule};
 use tambour::{Event, Finding, Profile, Severity};
@@ -9,7 +9,7 @@ use tambour_prompt::catalogue::{self, Listed};
 
 use crate::reading::{Reading, TRANSCRIPT};
 
-/// The findings of a reading, each as a line.
+/// Formats the findings of a reading, a line each.
 #[must_use]
 pub fn lines(dialect: &str, reading: &Reading, profile: Profile) -> Vec<String> {
     let dialect = found(dialect, reading);
@@ -29,7 +29,7 @@ fn line(dialect: &str, finding: &Finding, profile: Profile) -> String {
     format!("{line}:{column} {code} {rule}{repaired}{other}")
 }
 
-/// The severity that a finding of `rule` has.
+/// Severity that a finding of `rule` has by default.
 fn judged(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
     match (rule.level, profile) {
         (Level::Info, _) => Severity::Info,
@@ -39,8 +39,8 @@ fn judged(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
     }
 }
 
-/// The entry of the catalogue behind a finding with this code and row of a reply in `dialect`: that of the dialect
-/// itself, or else that of a stage around it.
+/// Finds the catalogue entry for a code and row of a reply in `dialect`: the dialect's own, or else that of a
+/// stage around it.
 #[must_use]
 pub fn entry(dialect: &str, code: &str, row: &str) -> Option<Listed> {
     let stages = [owner(dialect), "json", "events", "pipeline", "html", "state"];
@@ -55,7 +55,7 @@ fn owner(dialect: &str) -> &str {
     if dialect == TRANSCRIPT { "events" } else { dialect }
 }
 
-/// The dialect that a reply asked to be read as `dialect` was read as.
+/// Dialect that a reply was read as when `dialect` was requested.
 #[must_use]
 pub fn found<'a>(dialect: &'a str, reading: &'a Reading) -> &'a str {
     let completed = reading.events.iter().find_map(|event| match event {

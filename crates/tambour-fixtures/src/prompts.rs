@@ -1,4 +1,4 @@
-//! What the fuzz targets of the outbound half check: macros and templates, bytes in, a panic when something does not hold.
+//! Fuzz targets for prompts: macros and templates. Bytes in, a panic when an invariant is broken.
 
 use serde_json::{Value, json};
 use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
@@ -7,13 +7,13 @@ use tambour_prompt::template::{Layer, Map, Template};
 
 use crate::random::Random;
 
-/// A value that holds what would be read if it were read again.
+/// Value that would act if it were parsed again.
 const VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 
-/// Migrates the text: a second time it changes nothing, it compiles, and values in it stay text.
+/// Migrates a text twice: the second time changes nothing, the result compiles, and values in it stay text.
 ///
 /// # Panics
-/// One of these does not hold.
+/// An invariant is broken.
 pub fn macros(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let once = migrate(&text);
@@ -31,10 +31,11 @@ pub fn macros(data: &[u8]) {
     }
 }
 
-/// Reads the text as a template: without values it is itself but for escapes, and values are put in as they are.
+/// Parses a text as a template: without values it is unchanged except for escapes, and values are inserted
+/// verbatim.
 ///
 /// # Panics
-/// One of these does not hold.
+/// An invariant is broken.
 pub fn template(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let template = Template::parse(text.clone());
@@ -50,7 +51,7 @@ pub fn template(data: &[u8]) {
     }
     let filled = template.render(&script, &system);
     assert_eq!(filled.warnings, [], "{text:?}");
-    // With values that are their own markers the text is what it was.
+    // Variables filled with their own markers reproduce the text.
     let own = |layer, marker: fn(&str) -> String| -> Map {
         let names = template.variables(layer).into_iter();
         names.map(|name| (name.to_owned(), Value::from(marker(name)))).collect()
@@ -64,13 +65,13 @@ pub fn template(data: &[u8]) {
     assert_eq!(halves.text, filled.text, "{text:?}");
 }
 
-/// Text made of macros, their parts and Jinja.
+/// Makes text of macros, parts of macros and Jinja.
 #[must_use]
 pub fn macros_input(random: &mut Random) -> Vec<u8> {
     soup(random, MACROS)
 }
 
-/// Text made of variables and braces.
+/// Makes text of variables and braces.
 #[must_use]
 pub fn template_input(random: &mut Random) -> Vec<u8> {
     soup(random, TEMPLATE)

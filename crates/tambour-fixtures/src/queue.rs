@@ -1,16 +1,16 @@
-//! A queue of work over all cores: long tests, and programs that are run.
+//! Parallel work over all cores, for long tests and programs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Cores of this machine.
+/// Number of cores of this machine.
 #[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does `work` on each item, as many at a time as `at_once` says, in order of the list; hands over what came of each as
-/// it comes, with its place in the list.
+/// Runs `work` on each item in order, `at_once` at a time, and passes on each result with its index as it
+/// arrives.
 pub fn run<T: Sync, R: Send>(
     at_once: usize,
     items: &[T],
@@ -39,12 +39,12 @@ pub fn run<T: Sync, R: Send>(
     });
 }
 
-/// Does `work` on each item on all cores; what came of each, in order of the list.
+/// Runs `work` on each item on all cores and returns the results in order.
 pub fn all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     in_order(cores(), items, work)
 }
 
-/// Does `work` on each item, as many at a time as `at_once` says; what came of each, in order of the list.
+/// Runs `work` on each item, `at_once` at a time, and returns the results in order.
 pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
     run(at_once, items, work, |place, result| all.push((place, result)));
@@ -55,7 +55,7 @@ pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T)
 /// Runs `check` on each item on all cores.
 ///
 /// # Panics
-/// Something does not hold: with all complaints at once.
+/// A check fails; the message has all complaints.
 pub fn check<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
     let complaints: Vec<String> = all(items, check).into_iter().filter_map(Result::err).collect();
     assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), items.len(), complaints.join("\n\n"));

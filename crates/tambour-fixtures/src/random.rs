@@ -1,17 +1,17 @@
-//! Seeded random numbers and the inputs made of them. The same seed gives the same input on every machine.
+//! Seeded random numbers and inputs. A seed gives the same input on every machine.
 
-/// A small generator (SplitMix64): repeatable, not secret.
+/// Small generator (SplitMix64): repeatable, not secret.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of that seed.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next 64 bits.
+    /// Draws 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -20,17 +20,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 when `end` is 0.
+    /// Draws a number below `end`; 0 when `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.bits() % end as u64) as usize }
     }
 
-    /// One item.
+    /// Picks one item.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// Cuts of an input of `len` bytes: sorted offsets, most pieces short.
+    /// Draws cuts of an input of `len` bytes: sorted offsets, most pieces short.
     pub fn cuts(&mut self, len: usize) -> Vec<usize> {
         let longest = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
         let mut cuts = Vec::new();
@@ -44,7 +44,8 @@ impl Random {
         }
     }
 
-    /// Text made of what readers of model output look for: tags, half tags, fences, JSON, entities, white space.
+    /// Makes text of what readers of model output look for: tags, half tags, fences, JSON, entities, white
+    /// space.
     pub fn soup(&mut self, pieces: usize) -> String {
         let mut soup = String::new();
         for _ in 0..pieces {
@@ -57,7 +58,8 @@ impl Random {
         soup
     }
 
-    /// A ThinkingML reply in which markup stands where its neighbours could join to a tag, beside code and entities.
+    /// Makes a ThinkingML reply in which removed markup could join its neighbours to a tag, beside code and
+    /// entities.
     pub fn torn(&mut self) -> String {
         let mut reply = (*self.pick(BEFORE)).to_owned();
         for _ in 0..4 + self.below(18) {
@@ -67,7 +69,7 @@ impl Random {
         reply
     }
 
-    /// `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted.
+    /// Returns `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted.
     pub fn mutate(&mut self, input: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.below(4) {
@@ -104,7 +106,7 @@ impl Random {
     }
 }
 
-/// Where torn replies begin.
+/// Beginnings of torn replies.
 const BEFORE: &[&str] = &[
     "",
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\n",
@@ -115,7 +117,7 @@ const BEFORE: &[&str] = &[
     "<serp>",
 ];
 
-/// What is taken out of texts, or begins to be.
+/// Markup that readers remove, whole or begun.
 const TAKEN_OUT: &[&str] = &[
     "</final>",
     "\n<final>\n",
@@ -135,7 +137,7 @@ const TAKEN_OUT: &[&str] = &[
     "</thinking>",
 ];
 
-/// What its neighbours may be.
+/// Texts around the removed markup.
 const JOINING: &[&str] = &[
     "<",
     "</",
@@ -178,7 +180,7 @@ const JOINING: &[&str] = &[
     "中",
 ];
 
-/// What tag soup is made of.
+/// Pieces of tag soup.
 pub const PIECES: &[&str] = &[
     "<think>",
     "</think>",

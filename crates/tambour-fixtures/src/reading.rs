@@ -1,4 +1,4 @@
-//! Reading one input under any cutting.
+//! Reading of an input in any chunks.
 
 use tambour::contract::{CheckOptions, Checker};
 use tambour::event::{Sink, push_joined};
@@ -8,31 +8,31 @@ use tambour_prompt::dialogue::{read_ask, read_think};
 use tambour_prompt::script::{Problem, load};
 use tambour_prompt::template::Files;
 
-/// The "dialect" of transcripts, which the checker reads instead of a pipeline.
+/// Pseudo-dialect of transcripts, which the checker reads instead of a pipeline.
 pub const TRANSCRIPT: &str = "events";
 
-/// The "dialect" of dialogue scripts, and that of scripts with their templates.
+/// Pseudo-dialect of dialogue scripts.
 pub const SCRIPT: &str = "script";
-/// See [`SCRIPT`].
+/// Pseudo-dialect of scripts with their templates.
 pub const DIALOGUE: &str = "dialogue";
-/// The "dialects" of answers that are read whole.
+/// Pseudo-dialect of `ai_ask` answers, which are read whole.
 pub const ASK: &str = "ai_ask";
-/// See [`ASK`].
+/// Pseudo-dialect of `ai_think` answers, which are read whole.
 pub const THINK: &str = "ai_think";
 
-/// What answers of `ai_think` are to fill in fixtures and examples.
+/// Variables that `ai_think` answers fill in fixtures and examples.
 const VARIABLES: [&str; 2] = ["mood", "reason"];
 
-/// Whether a "dialect" is one of those that have findings and no events.
+/// Returns whether a pseudo-dialect has findings but no events.
 #[must_use]
 pub fn is_judged_only(dialect: &str) -> bool {
     [TRANSCRIPT, SCRIPT, DIALOGUE, ASK, THINK].contains(&dialect)
 }
 
-/// The findings of a script, or of an answer that is read whole.
+/// Returns the findings of a script, or of an answer that is read whole.
 ///
 /// # Errors
-/// A script that does not load cannot be held against its templates.
+/// A script that does not load cannot be checked with its templates.
 pub fn judged(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
     let findings = |problems: &[Problem]| problems.iter().map(Problem::finding).collect();
     match dialect {
@@ -47,33 +47,33 @@ pub fn judged(dialect: &str, text: &str, options: &Options) -> Result<Vec<Findin
     Ok(findings(&check_all(loaded, &Files::default(), options.texts.language)))
 }
 
-/// What is read, and how.
+/// Input with the settings of its reading.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// Name of the dialect, or one of those that have no events.
+    /// Name of the dialect or pseudo-dialect.
     pub dialect: &'a str,
     /// Options of the reading.
     pub options: &'a Options,
-    /// Reasoning that comes beside the reply, before it.
+    /// Reasoning received separately, before the reply.
     pub reasoning: Option<&'a str>,
-    /// The reply.
+    /// Raw reply.
     pub input: &'a [u8],
-    /// How it ends.
+    /// End of the reply.
     pub end: &'a End,
 }
 
-/// How an input is cut into chunks.
+/// Division of an input into chunks.
 #[derive(Clone, Copy, Debug)]
 pub enum Cuts<'a> {
     /// One chunk.
     Whole,
-    /// Chunks of so many bytes.
+    /// Chunks of this many bytes.
     Every(usize),
-    /// Cut at these offsets, in order.
+    /// Chunks that end at these offsets, in order.
     At(&'a [usize]),
 }
 
-/// What came out, with neighbouring deltas joined: equal for every cutting of the same input (J-038).
+/// Events and findings, adjacent deltas joined: equal for every division of the same input (J-038).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Events in order, extension events included.
@@ -93,7 +93,7 @@ impl Sink for Reading {
 }
 
 impl Case<'_> {
-    /// Reads the input in chunks. Extension events are on, so that they are compared too.
+    /// Reads the input in chunks, with extension events.
     ///
     /// # Errors
     /// An unknown dialect.
@@ -101,7 +101,8 @@ impl Case<'_> {
         self.read_with(cuts, &mut |_, _| ())
     }
 
-    /// As [`Case::read`]; `after` gets the pipeline and the number of bytes pushed, after each chunk.
+    /// Same as [`Case::read`]; calls `after` with the pipeline and the number of bytes pushed after each
+    /// chunk.
     ///
     /// # Errors
     /// An unknown dialect.
@@ -130,7 +131,7 @@ impl Case<'_> {
         Ok(reading)
     }
 
-    /// The findings of a transcript.
+    /// Checks a transcript.
     fn check(&self, cuts: Cuts<'_>) -> Reading {
         let mut options = CheckOptions::default();
         options.options = self.options.clone();
@@ -139,13 +140,13 @@ impl Case<'_> {
         Reading { events: Vec::new(), findings: checker.finish() }
     }
 
-    /// The findings of what does not come in pieces.
+    /// Reads an input that does not stream.
     fn whole(&self) -> Result<Reading, String> {
         let text = std::str::from_utf8(self.input).map_err(|error| error.to_string())?;
         Ok(Reading { events: Vec::new(), findings: judged(self.dialect, text, self.options)? })
     }
 
-    /// Hands out the chunks, each with the number of bytes up to its end.
+    /// Calls `push` with each chunk and the number of bytes up to its end.
     fn cut(&self, cuts: Cuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
         let mut from = 0;
         let mut push = |to: usize| {
@@ -160,13 +161,13 @@ impl Case<'_> {
         push(self.input.len());
     }
 
-    /// Reads byte by byte and checks after each byte how much is held back.
+    /// Reads byte by byte and checks the number of held-back bytes after each.
     ///
     /// # Errors
-    /// More than the documented constant, and what `limits.hold` bounds in the cases that need it.
+    /// More bytes are held than the documented constant plus the share of `limits.hold` allows.
     pub fn held(&self) -> Result<(), String> {
         let limits = &self.options.limits;
-        // White space and one of the other cases may be held at a time, each up to the limit.
+        // White space and one other case may be held at a time, each up to the limit.
         let allowed = limits.held() + 2 * limits.hold;
         let (mut most, mut at) = (0, 0);
         self.read_with(Cuts::Every(1), &mut |pipeline, pushed| {
@@ -180,10 +181,10 @@ impl Case<'_> {
         Err(format!("{}: {most} bytes held back after byte {at}, {allowed} allowed", self.dialect))
     }
 
-    /// Whether cutting the input changes what is read; names the first difference from `whole`.
+    /// Checks that other chunks give the same reading; names the first difference from `whole`.
     ///
     /// # Errors
-    /// They differ.
+    /// The readings differ.
     pub fn same(&self, whole: &Reading, cuts: Cuts<'_>) -> Result<(), String> {
         let reading = self.read(cuts)?;
         if reading == *whole {
@@ -201,7 +202,7 @@ impl Case<'_> {
     }
 }
 
-/// The first place where two lists differ, in words.
+/// Describes the first difference between two lists.
 pub fn first_difference<T: PartialEq + std::fmt::Debug>(expected: &[T], found: &[T]) -> Option<String> {
     let at = expected.iter().zip(found).position(|(a, b)| a != b);
     let at = at.or((expected.len() != found.len()).then(|| expected.len().min(found.len())))?;

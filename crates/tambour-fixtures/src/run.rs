@@ -1,4 +1,4 @@
-//! Running one fixture and comparing what comes out with what must.
+//! Runs a fixture and compares the results with its expectations.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::reading::{Case, Cuts, Reading, first_difference};
 /// Runs a fixture in one chunk, in both profiles.
 ///
 /// # Errors
-/// What differs from the expectations.
+/// The differences from the expectations.
 pub fn run(fixture: &Fixture) -> Result<(), String> {
     if LISTED && !fixture.listed() {
         let hint = "UPDATE_FIXTURES=1 writes them, or `unlisted` says why they are not listed";
@@ -23,12 +23,12 @@ pub fn run(fixture: &Fixture) -> Result<(), String> {
     compare(fixture, &Readings::of(fixture)?)
 }
 
-/// A fixture read in both profiles.
+/// Readings of a fixture in both profiles.
 #[derive(Clone, Debug)]
 pub struct Readings {
-    /// In the lenient profile.
+    /// Reading in the lenient profile.
     pub lenient: Reading,
-    /// In the strict profile.
+    /// Reading in the strict profile.
     pub strict: Reading,
 }
 
@@ -45,7 +45,7 @@ impl Readings {
         Ok(Readings { lenient: read(Profile::Lenient)?, strict: read(Profile::Strict)? })
     }
 
-    /// The same without the findings of this code and row: a fixture that proves the rule behind them fails then.
+    /// Drops the findings of this code and row. A fixture that proves the rule behind them must then fail.
     #[must_use]
     pub fn without(&self, code: &str, row: &str) -> Readings {
         let mut less = self.clone();
@@ -56,7 +56,7 @@ impl Readings {
     }
 }
 
-/// The options of a fixture under `profile`.
+/// Options of a fixture under `profile`.
 #[must_use]
 pub fn profile(fixture: &Fixture, profile: Profile) -> Options {
     let mut options = fixture.options.clone();
@@ -64,7 +64,7 @@ pub fn profile(fixture: &Fixture, profile: Profile) -> Options {
     options
 }
 
-/// The fixture as a case under `options`.
+/// Case of a fixture under `options`.
 #[must_use]
 pub fn case<'a>(fixture: &'a Fixture, options: &'a Options) -> Case<'a> {
     Case {
@@ -76,10 +76,10 @@ pub fn case<'a>(fixture: &'a Fixture, options: &'a Options) -> Case<'a> {
     }
 }
 
-/// Compares readings of a fixture with what it says.
+/// Compares readings of a fixture with its expectations.
 ///
 /// # Errors
-/// What differs.
+/// The differences.
 pub fn compare(fixture: &Fixture, readings: &Readings) -> Result<(), String> {
     let Readings { lenient, strict } = readings;
     let all = || {
@@ -115,7 +115,7 @@ fn compare_events(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
     Ok(())
 }
 
-/// The lists of findings.
+/// Compares lists of findings.
 fn compare_findings(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(), String> {
     let expect = &fixture.expect;
     let Some(expected) = &expect.findings else { return Ok(()) };
@@ -131,7 +131,7 @@ fn compare_findings(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> R
     Ok(())
 }
 
-/// The sets of codes.
+/// Compares sets of codes.
 fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result<(), String> {
     let codes = codes(strict, false);
     if let Some(expected) = &expect.strict
@@ -173,7 +173,7 @@ fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result
     Ok(())
 }
 
-/// The `plan` event and the calls.
+/// Compares the `plan` event and the calls.
 fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
     let found = lenient.events.iter().rev().find_map(|event| match event {
         Event::Extension(extension) if matches!(**extension, Extension::Plan(_)) => Some(event.data()),
@@ -203,7 +203,7 @@ fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
     }
 }
 
-/// Whether a `plan` event has what is expected of it.
+/// Returns whether a `plan` event has the expected fields.
 fn fits(expected: &Value, found: &Value) -> bool {
     let Some(expected) = expected.as_object() else { return false };
     expected.iter().all(|(key, value)| match (key.as_str(), value.as_object()) {
@@ -215,7 +215,7 @@ fn fits(expected: &Value, found: &Value) -> bool {
 fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
     let expect = &fixture.expect;
     let metadata = completed(lenient).map(|completed| &completed.metadata);
-    // Beside a list of findings, what is not there is not so; a stream that failed has no metadata to say it.
+    // With listed findings, absent expectations mean "none"; a failed stream has no metadata.
     let exact = fixture.listed() && metadata.is_some();
     let truncated = metadata.map(|metadata| metadata.truncated);
     let expected = expect.truncated.or(exact.then_some(false));
@@ -248,7 +248,8 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether `found` is `expected`; an object may have further fields. `unmet_empty` is about the list `unmet`.
+/// Returns whether `found` matches `expected`; an object may have further fields. `unmet_empty` is about the
+/// list `unmet`.
 fn holds(found: &Value, expected: &Value) -> bool {
     let field = |name: &str, value: &Value| match name {
         "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
@@ -260,7 +261,7 @@ fn holds(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The `completed` event of a reading.
+/// Returns the `completed` event of a reading.
 #[must_use]
 pub fn completed(reading: &Reading) -> Option<&Completed> {
     reading.events.iter().find_map(|event| match event {
@@ -269,7 +270,7 @@ pub fn completed(reading: &Reading) -> Option<&Completed> {
     })
 }
 
-/// Contract events of a reading as JSON, with the `error` that ends it, if one does; extension events on request.
+/// Converts the contract events of a reading to JSON, with a final `error`; with extension events on request.
 #[must_use]
 pub fn events(reading: &Reading, extensions: bool) -> Vec<Value> {
     let wanted = |event: &&Event<'_>| match event.kind() {
@@ -277,24 +278,24 @@ pub fn events(reading: &Reading, extensions: bool) -> Vec<Value> {
         EventKind::Extension => extensions,
         EventKind::System => matches!(event, Event::Error(_)),
     };
-    // Deltas between which an event was left out are neighbours now.
+    // Deltas on both sides of a removed event are now adjacent.
     let mut events = Vec::new();
     reading.events.iter().filter(wanted).for_each(|event| push_joined(&mut events, event));
     events.iter().map(|event| json!({ "event": event.name(), "data": event.data() })).collect()
 }
 
-/// Codes of severity warning or error, or those of severity info.
+/// Returns the codes of severity warning or error, or those of severity info.
 #[must_use]
 pub fn codes(reading: &Reading, info: bool) -> BTreeSet<String> {
     let wanted = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == info);
     wanted.map(|finding| finding.code.to_string()).collect()
 }
 
-/// The same events with pieces of one text joined.
+/// Joins adjacent deltas of one text.
 #[must_use]
 pub fn joined(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
-    // The last event, if it may go on.
+    // Last event, while further deltas may join it.
     let mut open: Vec<Event<'static>> = Vec::new();
     for event in events {
         let Some(piece) = piece(event) else {
@@ -312,7 +313,7 @@ pub fn joined(events: &[Value]) -> Vec<Value> {
     out
 }
 
-/// An event of a fixture that is a piece of a text.
+/// Parses an event of a fixture that is a delta.
 fn piece(event: &Value) -> Option<Event<'static>> {
     let (name, data) = (event["event"].as_str()?, &event["data"]);
     let text = || Some(Cow::Owned(data["text"].as_str()?.to_owned()));

@@ -1,8 +1,9 @@
-//! Rewriting what fixtures record: `UPDATE_FIXTURES=1`.
+//! Rewrites recorded expectations of fixtures: `UPDATE_FIXTURES=1`.
 //!
-//! Recorded are `events` (where they are compared, or nothing else is that comes out), the lists of findings, and what
-//! `completed.metadata` says. All other keys are somebody's word and stay. A fixture that was never recorded, and one of an independent author, is first
-//! held against what it says: what differs is for a person to look at.
+//! Recorded keys are `events` (where compared, or where no other content is), the lists of findings, and
+//! metadata of `completed`. All other keys are written by people and stay. A fixture that was never recorded,
+//! or one of an independent author, is first compared with its expectations; a person must look at
+//! differences.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +16,14 @@ use crate::listed::lines;
 use crate::reading::is_judged_only;
 use crate::run::{Readings, compare, completed, events, joined};
 
-/// Bytes and lines of a reply that stands in a line of a `.jsonl` file; a longer one gets files of its own.
+/// Most bytes and lines of a reply within a `.jsonl` file; a longer one gets files of its own.
 const SHORT: (usize, usize) = (400, 12);
 
-/// Lines of a file and what they become; `None` takes one out.
+/// Changed lines of a file; `None` removes one.
 type Changes = BTreeMap<usize, Option<Map<String, Value>>>;
 
-/// Rewrites what the fixtures record, and moves long replies to files of their own. Returns what could not be done, a
-/// line each.
+/// Rewrites recorded expectations and moves long replies to files of their own. Returns complaints, a line
+/// each.
 pub fn update(fixtures: &[Fixture]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut changes: BTreeMap<&Path, Changes> = BTreeMap::new();
@@ -46,7 +47,7 @@ pub fn update(fixtures: &[Fixture]) -> Vec<String> {
     complaints
 }
 
-/// What a fixture says with what it records anew.
+/// Returns the keys of a fixture with new recordings.
 fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     let readings = Readings::of(fixture)?;
     let fresh = !fixture.expect.says_something();
@@ -83,7 +84,7 @@ fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
     Ok(written)
 }
 
-/// The lists of findings; the sets of codes that say the same go.
+/// Records the lists of findings and removes the sets of codes that repeat them.
 fn findings(fixture: &Fixture, readings: &Readings, written: &mut Map<String, Value>) {
     if fixture.unlisted.is_some() {
         return;
@@ -99,7 +100,7 @@ fn findings(fixture: &Fixture, readings: &Readings, written: &mut Map<String, Va
     set(written, "findings_strict", (strict != lenient).then(|| json!(strict)), &["findings"]);
 }
 
-/// What `completed.metadata` says, where it says something.
+/// Records the metadata of `completed` where it says something.
 fn metadata(readings: &Readings, written: &mut Map<String, Value>) {
     let Some(completed) = completed(&readings.lenient) else { return };
     let metadata = &completed.metadata;
@@ -115,7 +116,7 @@ fn metadata(readings: &Readings, written: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a key in its place, or after the first of `after` that is there; or takes it out.
+/// Sets a key in place, or after the first of `after` that exists; `None` removes it.
 fn set(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after: &[&str]) {
     let Some(value) = value else {
         written.shift_remove(key);
@@ -129,7 +130,7 @@ fn set(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after:
     written.shift_insert(place.map_or(written.len(), |place| place + 1), key.to_owned(), value);
 }
 
-/// Where the reply of a line moves to, if it is long.
+/// Path that the reply of a line moves to, if it is long.
 fn place(fixture: &Fixture) -> Option<PathBuf> {
     let (bytes, lines) = SHORT;
     let input = &fixture.input;
@@ -140,7 +141,7 @@ fn place(fixture: &Fixture) -> Option<PathBuf> {
     (named && long).then(|| fixture.path.with_extension("").join(format!("{id}.in")))
 }
 
-/// Writes the reply of a line and what it says to files of their own, named after its id.
+/// Writes the reply and the keys of a line to files of their own, named after its id.
 fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(), String> {
     if path.exists() {
         return Err(format!("{}: the file is there already", path.display()));
@@ -151,7 +152,7 @@ fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(
     for key in ["id", "input", "chunks"] {
         beside.shift_remove(key);
     }
-    // The expectations come first: a reply without them is a new one.
+    // Expectations are written first: a reply without them counts as new.
     replace(&expectations(path), pretty(&beside).as_bytes())?;
     replace(path, input)
 }
@@ -178,7 +179,7 @@ fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
     replace(path, out.as_bytes())
 }
 
-/// Replaces a file at once, if it changes: other tests may be reading it.
+/// Replaces a changed file atomically, since other tests may be reading it.
 fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
     if std::fs::read(path).is_ok_and(|before| before == content) {
         return Ok(());
@@ -188,7 +189,7 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A value on one line, with a blank after commas and colons or without.
+/// Prints a value on one line, with or without a blank after commas and colons.
 fn compact(value: &Value, spaced: bool, out: &mut String) {
     let (comma, colon) = if spaced { (", ", ": ") } else { (",", ":") };
     match value {
@@ -214,11 +215,11 @@ fn compact(value: &Value, spaced: bool, out: &mut String) {
     }
 }
 
-/// Lists of which each item gets a line of its own.
+/// Lists that are printed with a line for each item.
 const LISTS: &[&str] =
     &["events", "events_any_of", "events_ws", "findings", "findings_strict", "calls", "plan_any_of"];
 
-/// One key a line, one event a line, one finding a line: differences are easy to review.
+/// Prints one key, one event and one finding a line, for easy review.
 fn pretty(written: &Map<String, Value>) -> String {
     let line = |(key, value): (&String, &Value)| match value {
         Value::Array(items) if LISTS.contains(&key.as_str()) && !items.is_empty() => {
@@ -230,7 +231,7 @@ fn pretty(written: &Map<String, Value>) -> String {
     format!("{{\n{}\n}}\n", written.iter().map(line).collect::<Vec<_>>().join(",\n"))
 }
 
-/// An item of a list; an alternative of several events has a line for each.
+/// Prints an item of a list; an alternative of several events has a line for each.
 fn nested(item: &Value) -> String {
     match item {
         Value::Array(events) if !events.is_empty() => {

@@ -58,7 +58,7 @@ fn main() {
     line("import of the same, PNG", best(|| read("card.png", &png)));
 }
 
-/// A card with a book that makes it `size` bytes long.
+/// Makes a card with a book that fills it to `size` bytes.
 fn card(size: usize) -> Vec<u8> {
     let said =
         "She keeps the lamp of the eastern gate. {{char}} greets {{user}}, \"quietly\"; 她守着东门的灯。\n";
@@ -81,7 +81,7 @@ fn context() -> Context {
     Context::from_json(&context).expect("it is a context")
 }
 
-/// A block with ten macros.
+/// Makes a block with ten macros.
 fn block(at: usize) -> String {
     format!(
         "Block {at}: {{{{char}}}} and {{{{user}}}} meet at {{{{time}}}}. {{{{setvar::n{at}::{at}}}}}{{{{getvar::n{at}}}}} {{{{roll:2d6}}}} \
@@ -91,7 +91,7 @@ fn block(at: usize) -> String {
 
 const RUNS: usize = 20;
 
-/// The best of several runs: other work on the machine only ever adds.
+/// Returns the best time of several runs: other work on the machine only ever adds.
 fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();

@@ -1,5 +1,5 @@
 //! Speed of the JSON reader: nanoseconds a chunk at three sizes, and megabytes a second for whole texts.
-//! `--count TEXT SIZE CHUNK` reads once, for tools that count instructions.
+//! `--count TEXT SIZE CHUNK` reads once, for instruction counters.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use tambour::finding::Report;
 use tambour::limits::Limits;
 use tambour::repair::json::{JsonEvent, JsonSink, Reader, Values, find, strict};
 
-/// Counts what it gets.
+/// Sink that counts events and reports.
 #[derive(Default)]
 struct Counter(usize);
 
@@ -26,7 +26,7 @@ impl JsonSink for Counter {
     }
 }
 
-/// Makes a text of a size.
+/// Function that makes a text of a size.
 type Make = fn(usize) -> String;
 
 const TEXTS: [(&str, Make); 5] = [
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// Reads once, for tools that count instructions.
+/// Reads once, for instruction counters.
 fn count(name: &str, size: &str, chunk: &str) {
     let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
     let (_, make) = TEXTS.into_iter().find(|(known, _)| *known == name).expect("one of the table");
@@ -115,7 +115,7 @@ fn table() {
     }
 }
 
-/// The best of several runs: other work on the machine only ever adds.
+/// Returns the best time of several runs: other work on the machine only ever adds.
 fn best(mut run: impl FnMut()) -> Duration {
     let (mut least, begin) = (Duration::MAX, Instant::now());
     while begin.elapsed() < Duration::from_millis(300) {
@@ -173,7 +173,7 @@ fn broken(size: usize) -> String {
     text
 }
 
-/// What a model writes: sentences in the values, a fault here and there.
+/// Makes text as models write it: sentences in the values, and occasional faults.
 fn reply(size: usize) -> String {
     let mut text = String::from(
         "<think>I need {sections}.</think>\nHere is the report [1]:\n\n```json\n{'sections': [\n",

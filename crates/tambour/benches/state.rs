@@ -1,4 +1,5 @@
-//! Speed of the state: a block of 1,000 operations on a tree of 10,000 leaves, and going back over 1,000 messages.
+//! Speed of the state: a block of 1,000 operations on a tree of 10,000 leaves, and a rollback over 1,000
+//! messages.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -60,7 +61,7 @@ fn main() {
     line("fold of 1,000 messages of 5", best(|| fold(nested.clone(), &history).expect("they fit")));
 }
 
-/// Operations that all apply.
+/// Makes operations that all apply.
 fn mixed(at: usize) -> Value {
     let (group, field) = (at % 100, at / 100);
     match at % 6 {
@@ -75,7 +76,8 @@ fn mixed(at: usize) -> Value {
 
 const RUNS: usize = 20;
 
-/// The best of several runs: other work on the machine only ever adds. What a run gives is dropped outside of it.
+/// Returns the best time of several runs: other work on the machine only ever adds. Results are dropped
+/// outside the measured time.
 fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();

@@ -1,8 +1,9 @@
-//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, beside the floor of a search
-//! for `<` in each chunk, measured in the same run.
+//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, beside a floor: a
+//! search for `<` in each chunk, measured in the same run.
 //!
-//! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once, to see that it works. `--json` prints one object a line. `--count CASE SIZE CHUNK` reads once, for tools
-//! that count instructions; `--only CASE` measures one case.
+//! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once as a smoke test. `--json`
+//! prints one object a line. `--count CASE SIZE CHUNK` reads once, for instruction counters; `--only CASE`
+//! measures one case.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -13,10 +14,10 @@ use tambour::dialect;
 use tambour::event::Sink;
 use tambour::{End, Event, Finding, Options, Pipeline};
 
-/// Makes a reply of about a size.
+/// Function that makes a reply of about a size.
 type Make = fn(usize) -> String;
 
-/// Name, dialect, reply.
+/// Name, dialect and reply of each case.
 const CASES: [(&str, &str, Make); 17] = [
     ("plain, think", "plain", plain),
     ("plain, Chinese", "plain", chinese),
@@ -40,7 +41,7 @@ const CASES: [(&str, &str, Make); 17] = [
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 const CHUNKS: [usize; 3] = [4, 64, usize::MAX];
 
-/// Counts bytes of text, so that no event can be left out by the compiler.
+/// Sink that counts bytes of text, so that the compiler cannot remove an event.
 #[derive(Default)]
 struct Counter(usize);
 
@@ -72,7 +73,7 @@ fn main() {
     }
 }
 
-/// The cases whose dialect is there.
+/// Lists the cases of compiled dialects.
 fn cases() -> impl Iterator<Item = (&'static str, &'static str, Make)> {
     CASES.into_iter().filter(|(_, dialect, _)| dialect::entry(dialect).is_ok())
 }
@@ -99,7 +100,7 @@ fn read(dialect: &str, reply: &[u8], chunk: usize) -> usize {
     sink.0
 }
 
-/// The least that a reader of markup does.
+/// Searches for `<`, the least that a reader of markup does.
 fn floor(reply: &[u8], chunk: usize) -> usize {
     reply.chunks(chunk).map(|chunk| memchr::memchr(b'<', black_box(chunk)).unwrap_or(1)).sum()
 }
@@ -137,7 +138,7 @@ impl Row {
     }
 }
 
-/// Measures these cases, each for so long.
+/// Measures these cases, each for a duration.
 fn measure(each: Duration, cases: impl Iterator<Item = (&'static str, &'static str, Make)>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (case, dialect, make) in cases {
@@ -163,7 +164,7 @@ fn table(rows: &[Row]) {
         "{:<20} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
         "", "4 KB", "64 KB", "1 MB", "ns", "MB/s", "MB/s", "ns", "times it"
     );
-    // Three sizes, three chunkings each.
+    // Three sizes, three chunk sizes each.
     for rows in rows.chunks(SIZES.len() * CHUNKS.len()) {
         let (small, middle, large) = (&rows[0], &rows[3], &rows[6]);
         let (lines, whole) = (&rows[7], &rows[8]);
@@ -182,7 +183,7 @@ fn table(rows: &[Row]) {
     }
 }
 
-/// The best of several runs: other work on the machine only ever adds.
+/// Returns the best time of several runs: other work on the machine only ever adds.
 fn best(each: Duration, mut run: impl FnMut() -> usize) -> Duration {
     let (mut least, begin) = (Duration::MAX, Instant::now());
     loop {
@@ -203,12 +204,12 @@ const CHINESE: &str = "先看问题，再找原因：第一步确认现象，第
 const CODE: &str = "Use a map:\n\n```rust\nlet mut seen: HashMap<String, Vec<u8>> = HashMap::new();\nfor (k, v) in input.iter() {\n    \
                     if v.len() < 3 && k != \"\" { seen.insert(k.clone(), v.to_vec()); }\n}\n```\n\nThen call `get::<T>()` on it.\n\n";
 
-/// `piece` over and over, up to about `size` bytes.
+/// Repeats `piece` up to about `size` bytes.
 fn grown(piece: &str, size: usize) -> String {
     piece.repeat((size / piece.len()).max(1))
 }
 
-/// A quarter reasoning, the rest answer.
+/// Makes a quarter of reasoning, the rest answer.
 fn plain(size: usize) -> String {
     format!("<think>\n{}</think>\n{}", grown(PROSE, size / 4), grown(PROSE, size * 3 / 4))
 }
@@ -235,13 +236,13 @@ fn thinkingml(size: usize) -> String {
     reply
 }
 
-/// Thought and content.
+/// Makes thought and content.
 fn story(size: usize) -> String {
     let (thought, content) = (grown(PROSE, size / 4), grown(PROSE, size * 3 / 4));
     format!("<thought>\n{thought}</thought>\n<content>\n{content}</content>\n")
 }
 
-/// Short contents, each with operations on the state.
+/// Makes short contents, each with operations on the state.
 fn turns(size: usize) -> String {
     let turn = "<content>\nThe rope creaks. <b>Down</b> in the well somebody answers, quietly.\n</content>\n<variable_update>\n\
         <analysis>somebody is in the well</analysis>\n[[\"SET\", \"location\", \"old well\"], [\"SUB\", \"torch.minutes\", 10]]\n\
@@ -267,7 +268,7 @@ fn jsonseq(size: usize) -> String {
     reply + &line("final_end", none())
 }
 
-/// Deltas of one word each.
+/// Makes deltas of one word each.
 fn small_events(size: usize) -> String {
     let reply = grown("{\"event\":\"final_delta\",\"data\":{\"text\":\"word \"}}\n", size);
     reply + "{\"event\":\"final_end\",\"data\":{}}\n"
@@ -284,7 +285,7 @@ fn call(input: &str) -> serde_json::Value {
     serde_json::json!({"name": "lintSRSDocument", "args": {"userInput": input, "projectName": "Shop"}})
 }
 
-/// Calls of some 100 bytes each.
+/// Makes calls of about 100 bytes each.
 fn small_calls(size: usize) -> String {
     let calls = vec![call("check it"); (size / 150).max(1)];
     plan("TOOL_EXECUTION", None, &calls)
@@ -303,12 +304,12 @@ fn written(input: &str) -> String {
     format!("<tool_call>\n{call}\n</tool_call>\n")
 }
 
-/// Calls as text, of some 100 bytes each.
+/// Makes calls as text, of about 100 bytes each.
 fn calls(size: usize) -> String {
     grown(&written("check it"), size)
 }
 
-/// A call as text with one argument of that size.
+/// Makes a call as text with one argument of that size.
 fn written_argument(size: usize) -> String {
     written(&grown(PROSE, size))
 }

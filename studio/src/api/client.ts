@@ -5,7 +5,7 @@ import { currentSession, keyHeader, requireKey } from "./session.ts";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
-/** Paths that take a method. */
+/** Paths that support a method. */
 export type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
 }[keyof paths] &
@@ -15,7 +15,7 @@ type Operation<P extends keyof paths, M extends Method> = M extends keyof paths[
 
 type JsonOf<T> = T extends { content: { "application/json": infer Body } } ? Body : never;
 
-/** The body of each answer that is a success. */
+/** Body of each successful response. */
 export type Answered<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { responses: infer R }
     ? { [S in keyof R & (200 | 201 | 202)]: JsonOf<R[S]> }[keyof R & (200 | 201 | 202)]
@@ -36,10 +36,10 @@ export type Options<P extends string> = {
 
 type Given<P extends string> = [Place<P>] extends [never] ? [options?: Options<P>] : [options: Options<P>];
 
-/** An answer with what its headers say of it. */
+/** Response body with its relevant headers. */
 export type Answer<T> = { readonly data: T; readonly etag: string | null; readonly headers: Headers };
 
-/** The address of a path with its places filled in. */
+/** URL of a path with its parameters filled in. */
 export function addressOf(
   path: string,
   places: Readonly<Record<string, string | number>> = {},
@@ -57,7 +57,7 @@ export function addressOf(
   return text === "" ? filled : `${filled}?${text}`;
 }
 
-/** A request with the key of the session. An answer that is no success is thrown as `ApiError`. */
+/** Sends a request with the key of the session. A response without success is thrown as `ApiError`. */
 export async function send(address: string, init: RequestInit = {}): Promise<Response> {
   const { key } = currentSession();
   const headers = new Headers(init.headers);
@@ -96,7 +96,7 @@ async function call<T>(method: Method, path: string, options: Request = {}, body
   return { data, etag: response.headers.get("etag"), headers: response.headers };
 }
 
-/** The server's interface. Answers are typed by path; places of a path are given as `path: { id }`. */
+/** Client of the server's API. Responses are typed by path; path parameters are given as `path: { id }`. */
 export const api = {
   get: <P extends PathOf<"get">>(path: P, ...[options]: Given<P>) => call<Answered<P, "get">>("get", path, options),
   post: <P extends PathOf<"post">>(path: P, body: Sent<P, "post">, ...[options]: Given<P>) =>
@@ -108,7 +108,7 @@ export const api = {
   remove: <P extends PathOf<"delete">>(path: P, ...[options]: Given<P>) => call<undefined>("delete", path, options),
 };
 
-/** Headers of a write that is based on a version. */
+/** Headers of a write based on a version. */
 export function basedOn(etag: string | null | undefined): { headers?: Readonly<Record<string, string>> } {
   return etag === null || etag === undefined ? {} : { headers: { "if-match": etag } };
 }

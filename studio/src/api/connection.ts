@@ -1,9 +1,9 @@
 import { useSyncExternalStore } from "react";
 
 export type Connection = {
-  /** `offline`: the device has no network; `unready`: the server answers that it takes no requests. */
+  /** `offline`: the device has no network; `unready`: the server answers that it accepts no requests. */
   readonly state: "connected" | "unreachable" | "unready" | "offline";
-  /** Time of the next try, as `Date.now()`. */
+  /** Time of the next try, from `Date.now()`. */
   readonly retryAt: number | null;
 };
 
@@ -29,14 +29,14 @@ async function ask(): Promise<Connection["state"]> {
   try {
     const answer = await fetch("/readyz", { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
     if (answer.ok) return "connected";
-    // A proxy answers so for a server that does not run.
+    // A proxy answers like this for a server that is down.
     return answer.status === 502 || answer.status === 504 ? "unreachable" : "unready";
   } catch {
     return "unreachable";
   }
 }
 
-/** Asks now, and again later: sooner when it failed. */
+/** Checks now, and again later: sooner after a failure. */
 export async function checkConnection(): Promise<void> {
   if (asking) return;
   asking = true;
@@ -49,14 +49,14 @@ export async function checkConnection(): Promise<void> {
   if (running) timer = setTimeout(() => void checkIfSeen(), wait);
 }
 
-/** A page that nobody looks at does not ask; it does once it is seen again. */
+/** A hidden page does not check; it does once it is visible again. */
 async function checkIfSeen(): Promise<void> {
   if (document.visibilityState === "visible") await checkConnection();
 }
 
 const checkSoon = () => void checkIfSeen();
 
-/** Begins to watch the connection; the function that comes back ends it. */
+/** Starts watching the connection; the returned function stops it. */
 export function watchConnection(): () => void {
   running = true;
   void checkConnection();

@@ -2,20 +2,20 @@ import type { components } from "./schema.d.ts";
 
 export type Problem = components["schemas"]["Problem"];
 
-/** Code of a request that got no answer at all. */
+/** Code of a request without any response. */
 export const UNREACHABLE = "unreachable";
 
-/** A request that was refused, or that got no answer. */
+/** Request that was refused or got no response. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
-  /** Stable code of the problem; `unreachable` without an answer. */
+  /** Stable code of the problem; `unreachable` without a response. */
   readonly code: string;
   readonly title: string;
   readonly detail: string;
-  /** Id of the request, as the server's log has it. */
+  /** Id of the request in the server's log. */
   readonly requestId: string | null;
-  /** All fields of the problem document: `field`, `errors`, `remedy` and whatever else goes with its code. */
+  /** All fields of the problem document: `field`, `errors`, `remedy` and others, depending on the code. */
   readonly problem: Readonly<Record<string, unknown>>;
 
   constructor(status: number, problem: Readonly<Record<string, unknown>>, requestId: string | null = null) {
@@ -33,13 +33,13 @@ export class ApiError extends Error {
     this.problem = problem;
   }
 
-  /** Remedy that the server names. */
+  /** Remedy suggested by the server. */
   get remedy(): string | null {
     const remedy = this.problem["remedy"];
     return typeof remedy === "string" ? remedy : null;
   }
 
-  /** The field that the problem is about. */
+  /** Field with the problem. */
   get field(): string | null {
     const field = this.problem["field"];
     return typeof field === "string" ? field : null;
@@ -49,13 +49,13 @@ export class ApiError extends Error {
     return this.code === UNREACHABLE;
   }
 
-  /** Whether the same request may succeed later. */
+  /** True if the same request may succeed later. */
   get isTemporary(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
-/** The error of an answer that is no success. */
+/** Error of a response without success. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const requestId = response.headers.get("x-request-id");
   const text = await response.text().catch(() => "");
@@ -66,14 +66,14 @@ export async function errorOf(response: Response): Promise<ApiError> {
   } catch {
     if (text.trim() !== "") problem = { detail: text.trim().slice(0, 500) };
   }
-  // A proxy in front of a server that does not run.
+  // Response of a proxy in front of a server that is down.
   const proxied = problem["code"] === undefined && [502, 503, 504].includes(response.status);
   return new ApiError(proxied ? 0 : response.status, problem, requestId);
 }
 
 export const isAbort = (error: unknown): boolean => error instanceof DOMException && error.name === "AbortError";
 
-/** An error of `fetch` itself: there was no answer. */
+/** Error of `fetch` itself: no response. */
 export function unreachable(error: unknown): ApiError {
   return new ApiError(0, { code: UNREACHABLE, detail: error instanceof Error ? error.message : String(error) });
 }

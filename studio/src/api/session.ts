@@ -1,9 +1,9 @@
 import { useSyncExternalStore } from "react";
 
-/** Who is signed in. The key is in memory only: nothing that a script of a page could read later keeps it. */
+/** Current session. The key is kept in memory only, so that no later script can read it. */
 export type Session = {
   readonly key: string | null;
-  /** Whether the server asked for a key. */
+  /** True once the server asked for a key. */
   readonly needed: boolean;
 };
 
@@ -25,7 +25,7 @@ export function signOut(): void {
   change({ key: null, needed: true });
 }
 
-/** Notes that a request with this key, or with none, was refused; one with an older key says nothing of the present one. */
+/** Records that a request with this key, or without one, was refused; a refusal of an older key is ignored. */
 export function requireKey(refused: string | null): void {
   if (refused === session.key && !session.needed) change({ key: null, needed: true });
 }

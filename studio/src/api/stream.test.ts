@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { followEvents, type Received, type StreamState } from "./stream.ts";
 
-/** An answer whose body is made of parts, and then closes, stays open, or breaks. */
+/** Response with a body in parts that then closes, stays open, or breaks. */
 function answer(parts: string[], end: "close" | "open" | "break" = "close"): Response {
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

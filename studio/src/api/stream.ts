@@ -5,25 +5,25 @@ import { type TypedEvent } from "./types.ts";
 
 export type StreamState = "connecting" | "open" | "waiting" | "ended" | "failed";
 
-/** An event as it came. */
+/** Event as received. */
 export type Received = {
-  /** Number in the log of the message; `null` for those that are not in it. */
+  /** Number in the log of the message; `null` for an event outside the log. */
   readonly id: string | null;
-  /** The typed event; names that the schema does not have stand here too, so check the name. */
+  /** Typed event; its name may be unknown to the schema, so check it. */
   readonly event: TypedEvent;
-  /** Time of arrival, of `performance.now()`. */
+  /** Arrival time, from `performance.now()`. */
   readonly at: number;
 };
 
 export type StreamOptions = {
   onEvent: (received: Received) => void;
-  /** Told on each change; `retryAt` is when a dropped connection is tried again, as `Date.now()`. */
+  /** Called on each change; `retryAt` is the `Date.now()` time of the next try after a drop. */
   onState?: (state: StreamState, more: { retryAt?: number; error?: ApiError }) => void;
-  /** Number of the last event that was seen. */
+  /** Number of the last event received. */
   lastEventId?: string | undefined;
   /** Longest silence before a connection counts as dropped. */
   silenceMs?: number;
-  /** Waits before each further try; the last one is used again. */
+  /** Delays before each further try; the last one repeats. */
   backoffMs?: readonly number[];
   /** Tries in a row without an event before the stream fails. */
   maxTries?: number;
@@ -32,21 +32,21 @@ export type StreamOptions = {
 export type Stream = {
   readonly state: () => StreamState;
   readonly lastEventId: () => string | undefined;
-  /** Tries again at once when it waits or failed. */
+  /** Tries again at once while waiting or after a failure. */
   readonly retry: () => void;
   readonly close: () => void;
 };
 
 const SILENCE_MS = 45_000;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000, 15_000];
-/** Events behind which nothing comes. */
+/** Events that end a stream. */
 const LAST = new Set(["completed", "error"]);
 
 /**
  * Follows an event stream of the server to its end.
  *
- * A connection that drops, or is silent for too long, is made again from the last event that was seen; nothing is lost
- * and nothing comes twice. Ends with `completed` or `error`, with `close`, or with a refusal that another try cannot mend.
+ * A connection that drops, or is silent for too long, resumes after the last event received; no event is lost or
+ * repeated. Ends with `completed` or `error`, with `close`, or with a refusal that no retry can fix.
  */
 export function followEvents(address: string, options: StreamOptions): Stream {
   const { onEvent, onState, silenceMs = SILENCE_MS, backoffMs = BACKOFF_MS, maxTries = 20 } = options;
@@ -128,7 +128,7 @@ export function followEvents(address: string, options: StreamOptions): Stream {
       if (own.signal.aborted && !wasSilent()) return;
       drop(unreachable(new Error("the stream stopped before its end")));
     } catch (error) {
-      // Ended on purpose: by its last event, or by who follows it.
+      // Ended on purpose: by its last event, or by its caller.
       if (own.signal.aborted && !wasSilent()) return;
       if (error instanceof ApiError) drop(error);
       else drop(unreachable(isAbort(error) ? new Error("the stream was silent for too long") : error));

@@ -11,7 +11,7 @@ export type EventData<N extends EventName> = Extract<TypedEvent, { event: N }>["
 
 export type Finding = Schemas["Finding"];
 
-/** Tells whether an event has a name, and so the fields of that name. */
+/** True if an event has a name, and so the fields of that name. */
 export function isEvent<N extends EventName>(
   event: { event: string; data: unknown },
   name: N,

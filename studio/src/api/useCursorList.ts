@@ -2,26 +2,26 @@ import { useCallback, useEffect, useEffectEvent, useState } from "react";
 import { ApiError, isAbort } from "./errors.ts";
 import { useSession } from "./session.ts";
 
-/** A page of a listing, as the server answers it. */
+/** Page of a listing, as returned by the server. */
 export type ListPage<T> = {
   readonly data: readonly T[];
   readonly has_more: boolean;
-  /** Cursor of the next page, where that is not the one of the last row. */
+  /** Cursor of the next page, if it is not that of the last row. */
   readonly next?: string | null;
 };
 
 export type CursorList<T> = {
-  /** The rows that were loaded, in the order of the listing. */
+  /** Loaded rows, in the order of the listing. */
   readonly rows: readonly T[];
   readonly hasMore: boolean;
-  /** Whether the first page is on its way. */
+  /** True while the first page loads. */
   readonly loading: boolean;
   readonly loadingMore: boolean;
   readonly error: ApiError | null;
-  /** Loads the next page, if there is one. */
+  /** Loads the next page, if any. */
   readonly more: () => void;
   readonly reload: () => void;
-  /** Changes the rows that are shown, after a write. */
+  /** Changes the displayed rows after a write. */
   readonly change: (edit: (rows: readonly T[]) => readonly T[]) => void;
 };
 
@@ -36,9 +36,9 @@ type State<T> = {
 
 type ListOptions<T> = {
   load: (after: string | undefined, signal: AbortSignal) => Promise<ListPage<T>>;
-  /** Cursor of a row: what `after` takes. */
+  /** Cursor of a row, for `after`. */
   cursorOf: (row: T) => string;
-  /** Rows that are loaded without being asked for, page after page. */
+  /** Number of rows loaded automatically, page after page. */
   atLeast?: number;
 };
 
@@ -47,7 +47,7 @@ const asError = (error: unknown): ApiError =>
     ? error
     : new ApiError(0, { code: "client_error", detail: error instanceof Error ? error.message : String(error) });
 
-/** Loads a listing page by page. Another name begins another listing; rows stay shown while they are loaded again. */
+/** Loads a listing page by page. Another name starts another listing; rows stay visible during a reload. */
 export function useCursorList<T>(name: string | null, options: ListOptions<T>): CursorList<T> {
   const { atLeast = 0 } = options;
   const { key } = useSession();
@@ -107,7 +107,7 @@ export function useCursorList<T>(name: string | null, options: ListOptions<T>): 
             ? {
                 ...before,
                 rows: [...before.rows, ...page.data],
-                // A page that leads nowhere is the last one.
+                // A page without a valid cursor is the last one.
                 hasMore: page.has_more && cursor !== null,
                 cursor,
               }

@@ -3,12 +3,12 @@ import { ApiError, isAbort } from "./errors.ts";
 import { useSession } from "./session.ts";
 
 export type Resource<T> = {
-  /** What was loaded last for this name; kept while it is loaded again. */
+  /** Data last loaded for this name; kept during a reload. */
   readonly data: T | null;
   readonly error: ApiError | null;
   readonly loading: boolean;
   readonly reload: () => void;
-  /** Puts what a write answered in the place of what was loaded. */
+  /** Replaces the data by the response of a write. */
   readonly replace: (data: T) => void;
 };
 
@@ -20,8 +20,8 @@ const asError = (error: unknown): ApiError =>
     : new ApiError(0, { code: "client_error", detail: error instanceof Error ? error.message : String(error) });
 
 /**
- * Loads something, and again when its name changes, on `reload` and after signing in. Another name forgets what was
- * loaded; `null` loads nothing.
+ * Loads a resource, and again when its name changes, on `reload` and after signing in. Another name drops the loaded
+ * data; `null` loads nothing.
  */
 export function useResource<T>(name: string | null, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
   const { key } = useSession();

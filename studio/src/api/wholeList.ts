@@ -1,9 +1,9 @@
 import { type ListPage } from "./useCursorList.ts";
 
-/** Most pages of a listing that are loaded for a choice. */
+/** Most pages of a listing that are loaded for a select box. */
 const MOST_PAGES = 100;
 
-/** The rows of a listing, page by page: what a choice is made of must have them all. */
+/** Loads all rows of a listing, page by page, for a select box. */
 export async function wholeList<T>(
   load: (after: string | undefined) => Promise<ListPage<T>>,
   cursorOf: (row: T) => string,

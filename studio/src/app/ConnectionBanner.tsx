@@ -4,7 +4,7 @@ import { checkConnection, useConnection, watchConnection } from "../api/connecti
 import { app } from "../i18n/texts/app.ts";
 import { useText } from "../i18n/useText.ts";
 
-/** Tells that the server does not answer, and when it is tried again. */
+/** Banner that the server does not answer, with the time of the next try. */
 export function ConnectionBanner() {
   const t = useText(app);
   const { state, retryAt } = useConnection();

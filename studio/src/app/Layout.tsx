@@ -11,7 +11,7 @@ import { Navigation } from "./Navigation.tsx";
 
 const SignIn = lazy(() => import("./SignIn.tsx").then(({ SignIn: component }) => ({ default: component })));
 
-/** The frame around all pages. While a key is asked for, the page below stays as it is, with what was typed in it. */
+/** Frame of all pages. While a key is requested, the page below stays with its input. */
 export function Layout() {
   const t = useText(app);
   const { needed } = useSession();
@@ -22,7 +22,7 @@ export function Layout() {
   const shown = useRef(pathname);
 
   useEffect(() => {
-    // A reader of the screen hears that the page is another one.
+    // Screen readers announce the new page.
     if (shown.current !== pathname) main.current?.focus({ preventScroll: true });
     shown.current = pathname;
   }, [pathname]);

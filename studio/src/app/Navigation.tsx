@@ -17,7 +17,7 @@ import { useText } from "../i18n/useText.ts";
 import styles from "./Navigation.module.css";
 import { prefer, usePreferences } from "./preferences.ts";
 
-/** The pages, in the order of the navigation. */
+/** Pages in navigation order. */
 const PAGES = [
   ["/", "overview", <DashboardOutlined key="icon" />],
   ["/scripts", "scripts", <FileTextOutlined key="icon" />],
@@ -29,7 +29,7 @@ const PAGES = [
   ["/settings", "settings", <SettingOutlined key="icon" />],
 ] as const satisfies readonly (readonly [string, keyof typeof app, ReactNode])[];
 
-/** Names of the languages in themselves. */
+/** Names of the languages, each in its own language. */
 const LANGUAGE_NAMES = [
   { value: "zh" as const, label: <span lang="zh">{"中文"}</span> },
   { value: "en" as const, label: <span lang="en">{"English"}</span> },

@@ -3,10 +3,10 @@ import { isRouteErrorResponse, Link, useLocation, useRouteError } from "react-ro
 import { app } from "../i18n/texts/app.ts";
 import { useText } from "../i18n/useText.ts";
 
-/** Part of a message that browsers give when a lazy chunk is gone. */
+/** Part of the message of browsers for a lazy chunk that no longer exists. */
 const GONE = /dynamically imported module|module script|Importing a module/i;
 
-/** Stands in the place of a page that failed. */
+/** Error page in place of a page that failed. */
 export function PageError() {
   const t = useText(app);
   const error = useRouteError();

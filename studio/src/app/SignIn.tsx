@@ -8,7 +8,7 @@ import { app } from "../i18n/texts/app.ts";
 import { useText } from "../i18n/useText.ts";
 import styles from "./SignIn.module.css";
 
-/** Asks for the key, and tries it before it counts. */
+/** Asks for the key, and tries it before accepting it. */
 export function SignIn() {
   const t = useText(app);
   const { lineOf } = useProblemText();

@@ -1,9 +1,9 @@
-/** The nonce of styles, which the server writes into the page. */
+/** Nonce of styles, written into the page by the server. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 
 /**
- * Gives style elements that scripts of the studio make the nonce of the page. Ant Design and CodeMirror take it for most
- * of theirs, but not for all; styles within HTML that is inserted never get it.
+ * Gives the nonce of the page to style elements that the studio's scripts create. Ant Design and CodeMirror set it on
+ * most of theirs, but not on all; styles in inserted HTML never get it.
  */
 export function giveNonceToStyles(): void {
   /* eslint-disable @typescript-eslint/no-deprecated, @typescript-eslint/unbound-method --

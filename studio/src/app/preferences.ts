@@ -28,13 +28,13 @@ let preferences: Preferences = {
   ...stored(),
 };
 
-/** Changes preferences, and keeps in the browser what the user chose. */
+/** Changes preferences, and stores the user's choices in the browser. */
 export function prefer(change: Partial<Preferences>): void {
   preferences = { ...preferences, ...change };
   try {
     localStorage.setItem(STORAGE_KEY, JSON.stringify({ ...stored(), ...change }));
   } catch {
-    // A browser that keeps nothing asks again next time.
+    // A browser without storage asks again next time.
   }
   listeners.forEach((listener) => listener());
 }
@@ -58,7 +58,7 @@ function subscribeDark(listener: () => void): () => void {
   return () => darkQuery.removeEventListener("change", listener);
 }
 
-/** Whether the dark theme is shown, by choice or by the system. */
+/** True if the dark theme is active, by choice or by the system. */
 export function useDark(): boolean {
   const { theme } = usePreferences();
   const systemDark = useSyncExternalStore(subscribeDark, () => darkQuery.matches);

@@ -9,7 +9,7 @@ import { routes as scripts } from "../pages/scripts/routes.ts";
 import { routes as settings } from "../pages/settings/routes.ts";
 import { Layout } from "./Layout.tsx";
 
-/** Errors of a page are shown in its place; the frame around it stays. */
+/** Page errors replace the page; the frame stays. */
 const pages: RouteObject[] = [
   ...overview,
   ...scripts,

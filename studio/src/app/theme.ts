@@ -2,7 +2,7 @@ import { theme as antd, type ThemeConfig } from "antd";
 
 const stillQuery = window.matchMedia("(prefers-reduced-motion: reduce)");
 
-/** The design in tokens of Ant Design; `styles.css` has the same colours for what is not of its components. */
+/** Design tokens of Ant Design; `styles.css` has the same colours for other elements. */
 export function themeOf(dark: boolean): ThemeConfig {
   return {
     algorithm: dark ? antd.darkAlgorithm : antd.defaultAlgorithm,

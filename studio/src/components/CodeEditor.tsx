@@ -7,7 +7,7 @@ export type { EditorHandle } from "./editor/Editor.tsx";
 
 const Editor = lazy(() => import("./editor/Editor.tsx").then(({ Editor: component }) => ({ default: component })));
 
-/** A text editor, which is loaded when it is first shown. */
+/** Text editor, loaded when first shown. */
 export function CodeEditor(props: EditorProps) {
   return (
     <Suspense fallback={<Skeleton active paragraph={{ rows: 6 }} title={false} />}>
@@ -16,7 +16,7 @@ export function CodeEditor(props: EditorProps) {
   );
 }
 
-/** An editor of YAML. */
+/** YAML editor. */
 export function YamlEditor(props: Omit<EditorProps, "language">) {
   return <CodeEditor {...props} language="yaml" />;
 }

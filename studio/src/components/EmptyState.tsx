@@ -4,7 +4,7 @@ import { common } from "../i18n/texts/common.ts";
 import { useText } from "../i18n/useText.ts";
 import styles from "./EmptyState.module.css";
 
-/** Stands where nothing is yet, and says what can be done. */
+/** Placeholder for an empty page, with the possible actions. */
 export function EmptyState({ title, hint, action }: { title?: string; hint?: ReactNode; action?: ReactNode }) {
   const t = useText(common);
   return (

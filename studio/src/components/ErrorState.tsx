@@ -9,7 +9,7 @@ type ErrorStateProps = {
   onRetry?: () => void;
 };
 
-/** What went wrong, as the server says it, and a way out. */
+/** Error as the server describes it, with a way out. */
 export function ErrorState({ error, onRetry }: ErrorStateProps) {
   const t = useText(common);
   const { headline } = useProblemText();

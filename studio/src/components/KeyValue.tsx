@@ -1,7 +1,7 @@
 import { Fragment, type ReactNode } from "react";
 import styles from "./KeyValue.module.css";
 
-/** Names with their values, in two columns, or below each other where it is narrow. */
+/** Names with values, in two columns, or stacked on narrow screens. */
 export function KeyValue({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className={styles["list"]}>

@@ -7,16 +7,16 @@ import { partStarts } from "./textParts.ts";
 type LongTextProps = {
   text: string;
   label: string;
-  /** Name of the file when it is downloaded. */
+  /** File name of the download. */
   fileName?: string;
   maxHeight?: number | string;
-  /** No frame, where the text stands in one already. */
+  /** Hides the frame, for a text inside another frame. */
   bare?: boolean;
-  /** Words rather than data: in the font of the page, without a frame, as high as they are. */
+  /** Prose rather than data: page font, no frame, natural height. */
   prose?: boolean;
 };
 
-/** Plain text of any length: a long one is shown in parts, and can be downloaded as a whole. */
+/** Plain text of any length: a long one is shown in parts and can be downloaded in full. */
 export function LongText(props: LongTextProps) {
   const { text, label, fileName = "text.txt", maxHeight = "60vh", bare = false, prose = false } = props;
   const starts = useMemo(() => partStarts(text), [text]);
@@ -31,7 +31,7 @@ export function LongText(props: LongTextProps) {
       {prose ? (
         <div className={styles["prose"]}>{shown}</div>
       ) : (
-        // Keys scroll what has the focus.
+        // Keys scroll the focused element.
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <pre className={styles["body"]} style={{ maxHeight }} tabIndex={0} role="region" aria-label={label}>
           {shown}

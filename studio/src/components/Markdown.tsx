@@ -3,7 +3,7 @@ import { lazy, Suspense } from "react";
 
 const Formatted = lazy(() => import("./markdown/Markdown.tsx").then(({ Markdown: component }) => ({ default: component })));
 
-/** Markdown of a reply; what formats it is loaded when it is first needed. */
+/** Markdown of a reply; the formatter is loaded on first use. */
 export function Markdown(props: { text: string; label?: string }) {
   return (
     <Suspense fallback={<Skeleton active paragraph={{ rows: 2 }} title={false} />}>

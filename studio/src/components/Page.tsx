@@ -8,20 +8,20 @@ import styles from "./Page.module.css";
 
 type PageProps = {
   title: string;
-  /** A sentence on what the page is for. */
+  /** Sentence about the purpose of the page. */
   purpose?: ReactNode;
   actions?: ReactNode;
-  /** What the page shows; `useResource` gives the next three. */
+  /** Content of the page; `useResource` returns the next three. */
   children?: ReactNode;
-  /** Shown while there is nothing to show yet. */
+  /** True before the first data, to show a placeholder. */
   loading?: boolean;
   error?: ApiError | null;
   onRetry?: () => void;
-  /** Whether the page takes the whole width. */
+  /** True if the page takes the full width. */
   wide?: boolean;
 };
 
-/** A page: its title, its actions, and its content or what stands in its place. */
+/** Page with title, actions, and content or a placeholder for it. */
 export function Page({ title, purpose, actions, children, loading, error, onRetry, wide }: PageProps) {
   return (
     <div className={`${styles["page"] ?? ""} ${wide === true ? (styles["wide"] ?? "") : ""}`}>
@@ -47,7 +47,7 @@ type ContentProps = {
   children: ReactNode;
 };
 
-/** Content, or what stands in its place while it loads or after it failed. */
+/** Content, or its placeholder while it loads or after a failure. */
 export function Content({ loading, error, onRetry, children }: ContentProps) {
   const t = useText(common);
   if (error !== null && error !== undefined) {

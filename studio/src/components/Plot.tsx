@@ -7,37 +7,37 @@ import { scaleOf, spread } from "./plot/scale.ts";
 
 export type Series = {
   readonly name: string;
-  /** A value for each label; `null` where there is none. */
+  /** Value for each label; `null` for a gap. */
   readonly values: readonly (number | null)[];
 };
 
 type PlotProps = {
   title: string;
-  /** What is seen, in a sentence, for readers of the screen. */
+  /** Sentence that describes the plot, for screen readers. */
   description?: string;
   /** Labels along the horizontal axis: days, rounds and the like. */
   labels: readonly string[];
-  /** What the labels are, as the head of their column in the table. */
+  /** Column heading of the labels in the table. */
   labelName: string;
   series: readonly Series[];
   /** Lines, bars side by side, or bars on top of each other. */
   kind?: "line" | "bar" | "stacked";
   format?: (value: number) => string;
-  /** A line across, such as a threshold. */
+  /** Horizontal line, such as a threshold. */
   threshold?: { readonly value: number; readonly name: string };
   height?: number;
-  /** Whether the title is seen; a section of the same title makes it needless. */
+  /** True if the title is visible; not needed in a section of the same title. */
   titled?: boolean;
 };
 
-/** Width until the place is measured. */
+/** Width before the container is measured. */
 const WIDTH = 640;
 const LEFT = 56;
 const RIGHT = 12;
 const TOP = 10;
 const BOTTOM = 26;
 
-/** A plot of a few series, or the same as a table. */
+/** Plot of a few series, or the same data as a table. */
 export function Plot(props: PlotProps) {
   const { title, description, labels, labelName, series, kind = "line", threshold, height = 200, titled = true } = props;
   const t = useText(common);
@@ -96,7 +96,7 @@ export function Plot(props: PlotProps) {
   );
 }
 
-/** Width of a place as it is now, so that letters keep their size. */
+/** Current width of the container, so that letters keep their size. */
 function useWidth() {
   const place = useRef<HTMLElement>(null);
   const [width, setWidth] = useState(WIDTH);
@@ -130,7 +130,7 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
   const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
   const y = (value: number) => TOP + (1 - (value - scale.min) / (scale.max - scale.min)) * (height - TOP - BOTTOM);
   const barWidth = Math.max(2, Math.min(28, (step * 0.7) / (stacked ? 1 : series.length)));
-  // The last label would stand over the edge.
+  // The last label would overlap the edge.
   const anchorOf = (index: number) => (index > 0 && index === labels.length - 1 ? "end" : "middle");
   return (
     <>
@@ -184,7 +184,7 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
   );
 }
 
-/** A line through the values, interrupted where one is missing. */
+/** Line through the values, interrupted at gaps. */
 function pathOf(values: readonly (number | null)[], x: (index: number) => number, y: (value: number) => number): string {
   let joined = false;
   return values
@@ -204,7 +204,7 @@ type TableProps = Required<Pick<PlotProps, "labels" | "labelName" | "series" | "
 
 function Table({ labels, labelName, series, format, title }: TableProps) {
   return (
-    // Keys scroll what has the focus.
+    // Keys scroll the focused element.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <div className={styles["table"]} tabIndex={0} role="region" aria-label={title}>
       <table>

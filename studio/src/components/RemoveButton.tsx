@@ -4,18 +4,18 @@ import { ApiError } from "../api/errors.ts";
 import { useProblemText } from "./useProblemText.ts";
 
 type RemoveButtonProps = {
-  /** Name of the button for readers of the screen. */
+  /** Button name for screen readers. */
   label: string;
-  /** Word on the button; only its sign when absent. */
+  /** Label of the button; only an icon when absent. */
   text?: string | undefined;
   question: { title: string; content: string; ok: string; cancel: string };
-  /** Sentence about the removal, once it is done. */
+  /** Sentence shown after the removal. */
   removed: string;
   remove: () => Promise<unknown>;
   onRemoved: () => void;
 };
 
-/** Button that removes something after it has asked. */
+/** Button that removes something after a confirmation. */
 export function RemoveButton({ label, text, question, removed, remove, onRemoved }: RemoveButtonProps) {
   const { modal, message } = App.useApp();
   const { line } = useProblemText();

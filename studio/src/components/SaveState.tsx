@@ -7,7 +7,7 @@ import styles from "./SaveState.module.css";
 import { type DebouncedSave } from "./useDebouncedSave.ts";
 import { useProblemText } from "./useProblemText.ts";
 
-/** Tells what became of changes, in words. */
+/** State of unsaved changes, in words. */
 export function SaveState({ save }: { save: Pick<DebouncedSave<never>, "state" | "error" | "flush"> }) {
   const t = useText(common);
   const { line } = useProblemText();

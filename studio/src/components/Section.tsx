@@ -8,7 +8,7 @@ type SectionProps = {
   children: ReactNode;
 };
 
-/** A titled part of a page, on a surface of its own. */
+/** Titled part of a page on its own surface. */
 export function Section({ title, hint, actions, children }: SectionProps) {
   const id = useId();
   return (

@@ -3,26 +3,26 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "re
 import styles from "./VirtualList.module.css";
 
 type VirtualListProps = {
-  /** What the list is of, for readers of the screen. */
+  /** Label for screen readers. */
   label: string;
   count: number;
   row: (index: number) => ReactNode;
   keyOf?: (index: number) => string | number;
-  /** Guess at the height of a row; rows are measured. */
+  /** Estimated height of a row; rows are measured. */
   rowHeight?: number;
   height: number | string;
-  /** Rows that need less than the height make the list as low as they are. */
+  /** Shrinks the list if its rows need less than the height. */
   fit?: boolean;
-  /** With a handler the rows can be chosen, by pointer, arrows, Home, End and page keys. */
+  /** Makes rows selectable by pointer, arrows, Home, End and page keys. */
   onSelect?: (index: number) => void;
   selected?: number | null;
-  /** Called when the last rows come into view: the place to load more. */
+  /** Called when the last rows come into view, to load more. */
   onEnd?: () => void;
-  /** Keeps the end in view while rows are added, as long as the user is there. */
+  /** Keeps the end in view while rows are added, as long as the user is at the end. */
   follow?: boolean;
 };
 
-/** A list of any length: only rows in view are in the page. */
+/** List of any length: only visible rows are in the page. */
 export function VirtualList(props: VirtualListProps) {
   const { label, count, row, keyOf, rowHeight = 40, height, fit = false, onSelect, selected = null, onEnd, follow = false } = props;
   const id = useId();
@@ -41,7 +41,7 @@ export function VirtualList(props: VirtualListProps) {
 
   useEffect(() => {
     if (count > 0 && last >= count - 1) onEnd?.();
-    // A handler that is made anew with each render is no reason to call it again.
+    // A new handler identity on each render is no reason to call it again.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [last, count]);
 
@@ -73,7 +73,7 @@ export function VirtualList(props: VirtualListProps) {
 
   const rowId = (index: number) => `${id}-${index}`;
   return (
-    // Keys are for choosing, and the role says so.
+    // The role announces the keys for selection.
     // eslint-disable-next-line jsx-a11y/no-static-element-interactions
     <div
       ref={box}
@@ -82,7 +82,7 @@ export function VirtualList(props: VirtualListProps) {
       role={choosable ? "listbox" : "list"}
       aria-label={label}
       aria-activedescendant={choosable && selected !== null ? rowId(selected) : undefined}
-      // A box that scrolls takes the focus, so that keys scroll it.
+      // A scrollable box takes the focus, so that keys scroll it.
       // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
       tabIndex={0}
       onKeyDown={choosable ? onKeyDown : undefined}

@@ -1,4 +1,4 @@
-/** Hands the user a file. */
+/** Downloads a text as a file. */
 export function download(name: string, content: string | Blob, type = "text/plain;charset=utf-8"): void {
   const blob = typeof content === "string" ? new Blob([content], { type }) : content;
   const address = URL.createObjectURL(blob);
@@ -6,6 +6,6 @@ export function download(name: string, content: string | Blob, type = "text/plai
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has begun to read by then.
+  // The browser has started reading by then.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

@@ -1,7 +1,7 @@
-/** Most characters that are shown at once. */
+/** Most characters shown at once. */
 export const PART_LENGTH = 200_000;
 
-/** Starts of the parts of a text, each behind the end of a line where one is near, and never inside a character. */
+/** Starts of the parts of a text, each after a line end where one is near, and never inside a character. */
 export function partStarts(text: string, length = PART_LENGTH): number[] {
   const starts = [0];
   let start = 0;

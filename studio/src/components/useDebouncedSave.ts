@@ -3,17 +3,17 @@ import { currentConnection, onConnection } from "../api/connection.ts";
 import { SaveQueue, type SaveStatus } from "./save/SaveQueue.ts";
 
 export type DebouncedSave<T> = SaveStatus & {
-  /** Takes a change; it is saved when no other follows for a while. */
+  /** Accepts a change; it is saved when no other follows for a while. */
   readonly change: (value: T) => void;
-  /** Saves at once what waits; true when nothing is left unsaved. */
+  /** Saves pending changes at once; true when nothing is left unsaved. */
   readonly flush: () => Promise<boolean>;
-  /** Forgets what was not written. */
+  /** Discards unsaved changes. */
   readonly discard: () => void;
 };
 
 /**
- * Saves changes by themselves. What could not be written for want of a connection is written when it is there again;
- * leaving the page with unsaved changes is asked about, and what waits is saved when the component goes away.
+ * Saves changes automatically. Changes that failed for lack of a connection are saved when it is back; leaving the
+ * page with unsaved changes asks for confirmation, and pending changes are saved when the component unmounts.
  */
 export function useDebouncedSave<T>(save: (value: T) => Promise<void>, delayMs = 800): DebouncedSave<T> {
   const saveNow = useEffectEvent((value: T) => save(value));
@@ -21,7 +21,7 @@ export function useDebouncedSave<T>(save: (value: T) => Promise<void>, delayMs =
   const status = useSyncExternalStore(queue.subscribe, queue.status);
 
   useEffect(() => {
-    // The function of the last render is called.
+    // Always calls the function of the last render.
     queue.writeWith((value) => saveNow(value));
     const warn = (event: BeforeUnloadEvent) => {
       if (queue.isDirty) event.preventDefault();

@@ -8,8 +8,8 @@ import { useLanguage, useText } from "../i18n/useText.ts";
 const KNOWN = new Map<string, Entry>(Object.entries(problems));
 
 /**
- * Words for a refused request: `headline` says what is wrong in the language of the user, `line` the server's detail
- * with it; `lineOf` takes errors of any kind.
+ * Texts for a refused request: `headline` states the problem in the user's language, `line` adds the server's detail;
+ * `lineOf` accepts errors of any kind.
  */
 export function useProblemText() {
   const language = useLanguage();
@@ -26,7 +26,7 @@ export function useProblemText() {
     [language, t],
   );
   const line = useCallback(
-    // The server writes English.
+    // The server's details are English.
     (error: ApiError): string => (language === "en" ? error.detail : t("headlineWith", { headline: headline(error), detail: error.detail })),
     [language, headline, t],
   );

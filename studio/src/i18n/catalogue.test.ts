@@ -51,14 +51,14 @@ const SAME_IN_ALL = new Set(["Tambour", "· Tambour", "English", "中文"]);
 const HAN = /\p{Script=Han}/u;
 const WORDS = /\p{L}{2,}/u;
 
-/** Attributes and fields that a person reads. */
+/** Attributes and fields with text for people. */
 const READ = new Set([
   "title", "label", "placeholder", "alt", "aria-label", "aria-description", "description", "tooltip", "message", "hint",
   "purpose", "okText", "cancelText", "subTitle", "content", "emptyText", "checkedChildren", "unCheckedChildren", "help",
   "extra", "addonBefore", "addonAfter", "suffix", "prefix", "header", "footer", "tip", "summary", "text",
 ]);
 
-/** What is read but is no text of ours: identifiers, units and the like. */
+/** Visible strings that need no translation: identifiers, units and the like. */
 const IDENTIFIER = /^[a-z0-9_.:/#-]*$/;
 
 describe.each(Object.entries(areas))("%s", (path, module) => {
@@ -85,7 +85,7 @@ describe.each(Object.entries(areas))("%s", (path, module) => {
     );
     const used = new Set(literalTypes);
     const [name = ""] = Object.keys(module);
-    // The whole area is handed on, as the editor's words are.
+    // The whole area is passed on, as the editor's phrases are.
     const whole = new Set([`Object.values(${name})`, `Object.entries(${name})`]);
     for (const { syntax } of users) {
       visit(syntax, (node) => {
@@ -115,7 +115,7 @@ describe("texts in the source", () => {
   });
 });
 
-/** Whether a literal is what an element shows, or a value of an attribute or a field that a person reads. */
+/** True if a literal is displayed by an element, or is a value of an attribute or a field with text for people. */
 function isRead(parent: ts.Node, node: ts.Node): boolean {
   if (ts.isConditionalExpression(parent) && parent.condition !== node) return isRead(parent.parent, parent);
   if (ts.isParenthesizedExpression(parent)) return isRead(parent.parent, parent);

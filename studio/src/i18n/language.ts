@@ -5,7 +5,7 @@ export const LANGUAGES: readonly Language[] = ["zh", "en"];
 /** Locale for numbers and dates. */
 export const LOCALES: Record<Language, string> = { zh: "zh-CN", en: "en-GB" };
 
-/** The first language that the browser prefers and the studio has; English without one. */
+/** First browser language that the studio has; otherwise English. */
 export function preferredLanguage(languages: readonly string[]): Language {
   for (const tag of languages) {
     const primary = tag.toLowerCase().split("-")[0];

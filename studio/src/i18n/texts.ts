@@ -1,4 +1,4 @@
-/** A text in both languages. `{name}` is a parameter; `{count:word|words}` chooses by number, in English. */
+/** Text in both languages. `{name}` is a parameter; `{count:word|words}` selects by number, in English. */
 export type Entry = { readonly zh: string; readonly en: string };
 
 export type Area = Readonly<Record<string, Entry>>;

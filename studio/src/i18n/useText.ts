@@ -20,7 +20,7 @@ export function useText<A extends Area>(area: A): Translate<A> {
   );
 }
 
-/** Numbers, times and sizes as the language of the user writes them. */
+/** Numbers, times and sizes in the format of the user's language. */
 export function useFormat() {
   const locale = LOCALES[useLanguage()];
   return {

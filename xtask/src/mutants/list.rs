@@ -1,4 +1,4 @@
-//! The list of breakages, and where in the sources each one is.
+//! List of breakages and their positions in the sources.
 
 use std::ops::Range;
 use std::path::Path;
@@ -6,37 +6,37 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Deserialize;
 
-/// One breakage.
+/// Deliberate fault in a source file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Breakage {
-    /// What goes wrong with it.
+    /// Description of the fault.
     pub(super) name: String,
-    /// The file it is in, from the root of the repository.
+    /// Path of the file, from the root of the repository.
     pub(super) file: String,
-    /// A text that the file holds once. Any white space in it stands for any white space.
+    /// Text that occurs once in the file. White space in it matches any white space.
     find: String,
-    /// What is put in its place.
+    /// Replacement.
     put: String,
-    /// The tests that must fail, by parts of their names; any of the package when there are none.
+    /// Parts of the names of tests that must fail; if empty, any test of the package.
     #[serde(default)]
     pub(super) fails: Vec<String>,
-    /// Whether these are unit tests of the package, instead of its integration tests.
+    /// Whether these are unit tests of the package rather than integration tests.
     #[serde(default)]
     pub(super) unit: bool,
-    /// The list it is from.
+    /// Name of the list.
     #[serde(skip)]
     list: String,
 }
 
-/// A file of the list.
+/// File of the list.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
     breakage: Vec<Breakage>,
 }
 
-/// All breakages.
+/// Reads all breakages.
 pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Breakage>> {
     let mut all = Vec::new();
     for path in tambour_fixtures::files(&root.join("xtask/mutants"), "toml").map_err(anyhow::Error::msg)? {
@@ -48,7 +48,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Breakage>> {
     Ok(all)
 }
 
-/// Fails when a text is not where the list says, with all that is stale at once.
+/// Fails if a text is not where the list says, and names all stale ones.
 pub(super) fn check(root: &Path, breakages: &[Breakage]) -> anyhow::Result<()> {
     let stale: Vec<String> = breakages
         .iter()
@@ -63,12 +63,12 @@ impl Breakage {
         [&self.name, &self.file, &self.list].iter().any(|text| text.contains(word))
     }
 
-    /// The package whose tests must notice it.
+    /// Package whose tests must fail.
     pub(super) fn package(&self) -> &str {
         self.file.split('/').nth(1).unwrap_or_default()
     }
 
-    /// The file below `root` with the breakage in it.
+    /// Returns the file below `root` with the breakage applied.
     pub(super) fn broken(&self, root: &Path) -> anyhow::Result<String> {
         let Breakage { list, name, file, find, .. } = self;
         let text =
@@ -85,7 +85,7 @@ impl Breakage {
     }
 }
 
-/// Where `find` stands in `text`, whatever the white space.
+/// Finds `find` in `text`, regardless of white space.
 fn places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = find.split_whitespace().collect();
     let Some(first) = words.first() else { return Vec::new() };

@@ -1,7 +1,8 @@
-//! `cargo xtask mutants`: breakages made on purpose, each of which a test must notice.
+//! `cargo xtask mutants`: deliberate breakages, each of which a test must notice.
 //!
-//! They are data (`xtask/mutants/*.toml`): a text of a source file, what is put in its place, and the tests that must
-//! fail then. Each is made in a copy of the workspace below `target/`.
+//! They are data (`xtask/mutants/*.toml`): a text of a source file, its replacement, and the tests that must
+//! then fail.
+//! Each is applied in a copy of the workspace below `target/`.
 
 mod list;
 mod tree;
@@ -42,24 +43,24 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         breakages.iter().for_each(|breakage| println!("{}: {}", breakage.file, breakage.name));
         return Ok(());
     }
-    // The compiler uses the cores that are there; one tree for each two of them keeps all busy.
+    // The compiler uses all cores; a tree for every two cores keeps them busy.
     try_all(&root, &breakages, jobs.unwrap_or(queue::cores().div_ceil(2)))
 }
 
-/// So many of them, from all over the list.
+/// Selects `most` of them, spread over the list.
 fn spread(breakages: Vec<Breakage>, most: usize) -> Vec<Breakage> {
     let step = breakages.len().div_ceil(most.max(1)).max(1);
     breakages.into_iter().step_by(step).collect()
 }
 
-/// Makes each breakage, and fails when one is not noticed.
+/// Applies each breakage, and fails if one is not noticed.
 fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<()> {
     let jobs = jobs.clamp(1, breakages.len());
     let share = breakages.len().div_ceil(jobs);
     let shares: Vec<(usize, &[Breakage])> = breakages.chunks(share).enumerate().collect();
     let outcomes = queue::in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<Outcome>> {
         let tree = Tree::copy(root, *number)?;
-        // A test that fails as it is notices nothing.
+        // A test that already fails notices nothing.
         tree.whole(breakages)?;
         breakages
             .iter()

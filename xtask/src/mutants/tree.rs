@@ -1,4 +1,4 @@
-//! A copy of the workspace, in which breakages are made and tests run.
+//! Copy of the workspace, in which breakages are applied and tests run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::list::Breakage;
 use crate::stamp;
 
-/// What is copied; the rest is no part of a build, or is made by one.
+/// Paths to copy; the rest is not needed for a build or produced by one.
 const PARTS: &[&str] =
     &["Cargo.toml", "Cargo.lock", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
 
-/// A test that takes so long does not end, which is a fault too.
+/// Longest run of a test; one that hangs is a fault too.
 const LONGEST: Duration = Duration::from_secs(180);
 
-/// Nothing here runs for long: what is compiled is not made fast.
+/// Profile without optimisation, since nothing here runs for long.
 const CONFIG: [&str; 4] = [
     "profile.dev.package.tambour.opt-level=0",
     "profile.dev.package.tambour-prompt.opt-level=0",
@@ -25,7 +25,7 @@ const CONFIG: [&str; 4] = [
     "profile.dev.debug=0",
 ];
 
-/// What came of a breakage.
+/// Outcome of a breakage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Caught,
@@ -43,14 +43,14 @@ impl Outcome {
     }
 }
 
-/// The copy.
+/// Copy of the workspace.
 pub(super) struct Tree {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Tree {
-    /// Brings the copy of that number up to date.
+    /// Updates copy `number`.
     pub(super) fn copy(from: &Path, number: usize) -> anyhow::Result<Tree> {
         let folder = stamp::target()?.join("mutants").join(number.to_string());
         let tree = Tree { root: folder.join("tree"), target: folder.join("target") };
@@ -60,7 +60,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Runs the tests of these breakages as they are; they must pass.
+    /// Runs the tests of these breakages on unchanged sources; they must pass.
     pub(super) fn whole(&self, breakages: &[Breakage]) -> anyhow::Result<()> {
         let mut packages: Vec<(&str, bool)> =
             breakages.iter().map(|breakage| (breakage.package(), breakage.unit)).collect();
@@ -78,7 +78,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a breakage, runs its tests, and takes it back.
+    /// Applies a breakage, runs its tests, and reverts it.
     pub(super) fn broken(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
         let path = self.root.join(&breakage.file);
         let text = std::fs::read_to_string(&path)?;
@@ -95,7 +95,7 @@ impl Tree {
         Ok(if passed { Outcome::Survived } else { Outcome::Caught })
     }
 
-    /// Builds the tests of a package, or its unit tests; `None` when that does not work.
+    /// Builds the tests of a package, or its unit tests; `None` if the build fails.
     fn build(&self, package: &str, unit: bool) -> anyhow::Result<Option<PathBuf>> {
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);
@@ -113,7 +113,7 @@ impl Tree {
         Ok(Some(path.context("cargo says where the test program is")?))
     }
 
-    /// Whether the tests that these words name pass; all of them when there are no words.
+    /// Returns whether the tests that match `filters` pass; without filters, all of them.
     fn passes(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
         let mut child = Command::new(program)
             .args(filters)
@@ -136,7 +136,7 @@ impl Tree {
     }
 }
 
-/// Waits for a process, and stops it when it takes too long.
+/// Waits for a process, and kills it after the longest run.
 fn end(child: &mut Child) -> anyhow::Result<Option<bool>> {
     let start = Instant::now();
     loop {
@@ -152,7 +152,7 @@ fn end(child: &mut Child) -> anyhow::Result<Option<bool>> {
     }
 }
 
-/// Copies what differs, so that what is the same need not be built again, and removes what is gone.
+/// Copies changed files, so that the rest need not be built again, and removes deleted ones.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         let bytes = std::fs::read(from).with_context(|| from.display().to_string())?;

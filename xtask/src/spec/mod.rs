@@ -1,4 +1,5 @@
-//! `cargo xtask spec`: which rows of the specification have a test, and whether the tests prove them.
+//! `cargo xtask spec`: lists rows of the specification without a test, and checks that tests prove the
+//! others.
 
 #[cfg(test)]
 mod planted;
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Prints the rows without a test; `all` lists those out of scope too.
+/// Prints the rows without a test; with `all` also those out of scope.
 fn report(root: &Path, all: bool) -> anyhow::Result<()> {
     let (rows, scope) = (table::read(root)?, Scope::read(root)?);
     let named = scan::read(root, &rows)?;
@@ -52,7 +53,7 @@ fn report(root: &Path, all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The must rows that no test names.
+/// Finds the must rows that no test names.
 fn gaps<'a>(rows: &'a [Row], named: &Named) -> Vec<&'a Row> {
     rows.iter().filter(|row| row.level == Level::Must && !named.contains_key(&row.id)).collect()
 }
@@ -62,7 +63,7 @@ fn shortened(rule: &str) -> String {
     if short.len() < rule.len() { short + "..." } else { short }
 }
 
-/// The rows that must have a test today.
+/// Rows that must have a test at present.
 struct Scope {
     patterns: BTreeMap<String, bool>,
 }
@@ -79,7 +80,7 @@ impl Scope {
         Ok(Scope { patterns: lines.map(pattern).collect() })
     }
 
-    /// The longest pattern that fits decides.
+    /// Returns whether a row is in scope; the longest matching pattern decides.
     fn holds(&self, id: &str) -> bool {
         let fits = |pattern: &str| match pattern.strip_suffix('*') {
             Some(prefix) => id.starts_with(prefix),

@@ -1,4 +1,4 @@
-//! Planted false tests: each names a row and shows nothing of it, and none is counted.
+//! Planted false tests: each names a row without proving it, and none may count.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::prove::{Proofs, accused, pairs, silent};
 use super::table::{self, Row};
 use super::{Scope, gaps, scan};
 
-/// A repository of a few files, taken away at the end.
+/// Repository of a few files, deleted on drop.
 struct Planted(PathBuf);
 
 impl Planted {
@@ -29,7 +29,7 @@ impl Planted {
         std::fs::write(path, text).expect("a file");
     }
 
-    /// Whether a test below this root counts for the row called `id`.
+    /// Returns whether a test below this root counts for the row `id`.
     fn counts(&self, id: &str) -> bool {
         let rows = rows(&[id]);
         gaps(&rows, &scan::read(&self.0, &rows).expect("the tree is readable")).is_empty()
@@ -54,7 +54,7 @@ fn fixture(line: &str) -> Fixture {
     of_line("planted.jsonl:1", Path::new("planted.jsonl"), 0, line).expect("a fixture").expect("not a corpus")
 }
 
-/// Why `code` on `row` is not proven by fixtures; `owner` is the rule's table.
+/// Returns the reason why fixtures do not prove `code` on `row`; `owner` is the rule's table.
 fn doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
     let fixtures: Vec<Fixture> = lines.iter().map(|line| fixture(line)).collect();
     let proofs = Proofs::of(&fixtures);
@@ -117,7 +117,7 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
             Planted::new(&format!("unread-{number}"), &[main, ("crates/a/src/lib.rs", ""), (path, text)]);
         assert!(!planted.counts("J-052"), "{path}");
     }
-    // The same is read where it belongs, and where the tests of a library run.
+    // The same file is read where it belongs, and where the tests of a library run.
     assert!(Planted::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).counts("J-052"));
     let lib = [("crates/a/src/lib.rs", TEST), ("crates/a/Cargo.toml", "[lib]\ntest = false\n")];
     assert!(Planted::new("lib", &lib[..1]).counts("J-052"));
@@ -129,13 +129,13 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let reply = r#""input":"<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>""#;
     let strict = r#""strict":["final_missing","serp_block_missing"]"#;
     for (number, (row, says, about)) in [
-        // What the mapper does, and no event is compared.
+        // The row is about output, and no event is compared.
         ("T-014", strict, "what comes out"),
         ("J-040", strict, "what comes out"),
         ("X-012", r#""findings":[]"#, "what comes out"),
-        // Findings, and only events are compared.
+        // The row is about findings, and only events are compared.
         ("T-031", r#""events":[]"#, "findings"),
-        // Metadata is not what this row is about.
+        // Metadata is not the subject of this row.
         ("T-014", r#""truncated":false"#, "what comes out"),
     ]
     .into_iter()
@@ -162,7 +162,7 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
             r#"{{"spec":["T-029"],"dialect":"thinkingml","input":"{input}","strict_at_least":["unexpected_tag"],"unlisted":"planted"}}"#
         )
     };
-    // It names a tag in code, and shows a tag in text.
+    // The fixture names a tag in code, and shows a tag in text.
     let (text, code) = (tag("a<b>c"), tag("`a<b>c`"));
     let found = doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
     assert_eq!(found.as_deref(), Some("findings of this code are on T-020, none on this row"));
@@ -211,7 +211,7 @@ fn a_row_that_expects_no_finding_wants_a_complete_list() {
 
 #[test]
 fn rows_in_scope_without_a_test_are_missed() {
-    // Filament rows have no column of codes, and are asked for as soon as the scope names them.
+    // Filament rows have no column of codes; they are required as soon as the scope names them.
     let scope = Planted::new("scope", &[("docs/spec/scope.txt", "F-23*\n!F-231\n")]);
     let scope = Scope::read(&scope.0).expect("a scope");
     let mut rows = table::read(&crate::root()).expect("the tables are readable");
@@ -225,9 +225,9 @@ fn rows_in_scope_without_a_test_are_missed() {
 #[test]
 fn pairs_come_from_the_catalogue_and_from_the_tables() {
     let of = |row: &str| -> Vec<String> { pairs(&rows(&[row])).iter().map(ToString::to_string).collect() };
-    // A row without a column of codes.
+    // Row without a column of codes.
     assert!(of("X-013").contains(&"X-013 `structure_late` (plain)".to_owned()));
-    // A code that the table demands and no rule names for the row.
+    // Code that the table requires and no rule names for the row.
     assert!(of("P-037").contains(&"P-037 `field_missing`".to_owned()));
     // One pair for each rule table.
     assert!(of("J-055").len() > 1);

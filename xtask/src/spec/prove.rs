@@ -1,7 +1,8 @@
-//! `cargo xtask spec --prove`: without a finding, a fixture must fail.
+//! `cargo xtask spec --prove`: requires that a fixture fails when its finding is removed.
 //!
-//! What must be proven: each rule of the catalogue on each row it names, and each code that the tables demand of a row.
-//! A proof is a fixture that reads with a finding of that code on that row, and that fails without it.
+//! Each rule of the catalogue needs a proof on each row it names, and so does each code that the tables
+//! require of a row. A proof is a fixture that reads with a finding of that code on that row and fails
+//! without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -54,14 +55,14 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A code that must be shown on a row.
+/// Code that needs a proof on a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
     row: String,
     pub(super) code: String,
-    /// The rule table it comes from; `None` when the specification's tables demand it.
+    /// Rule table of the code; `None` if the specification's tables require it.
     pub(super) owner: Option<&'static str>,
-    /// Whether findings on any row of the rule show it, in a fixture that names this one.
+    /// Whether findings on any row of the rule prove it, in a fixture that names this row.
     repeats: bool,
     required: bool,
 }
@@ -73,7 +74,7 @@ impl std::fmt::Display for Pair {
     }
 }
 
-/// All pairs: rules times their rows that are among `rows`, and the codes of the rows themselves.
+/// Lists all pairs: rules with their rows among `rows`, and the codes of the rows themselves.
 pub(super) fn pairs(rows: &[Row]) -> BTreeSet<Pair> {
     let mut pairs = BTreeSet::new();
     for row in rows {
@@ -97,7 +98,7 @@ pub(super) fn pairs(rows: &[Row]) -> BTreeSet<Pair> {
     pairs
 }
 
-/// A finding that a fixture reads with.
+/// Finding of a fixture.
 #[derive(Debug)]
 struct Shown {
     pub(super) owner: Option<&'static str>,
@@ -109,11 +110,11 @@ struct Shown {
     needed: bool,
 }
 
-/// What the fixtures show.
+/// Findings of all fixtures.
 #[derive(Debug, Default)]
 pub(super) struct Proofs {
     shown: Vec<Shown>,
-    /// Fixtures that fail as they are.
+    /// Fixtures that already fail.
     pub(super) broken: Vec<String>,
 }
 
@@ -150,7 +151,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// Why a pair is not proven; `None` when it is.
+    /// Returns the reason why a pair is not proven; `None` when it is.
     pub(super) fn doubt(&self, pair: &Pair) -> Option<String> {
         if !tambour_prompt::catalogue::all().any(|listed| listed.rule.code == pair.code) {
             return Some("no rule table has the code".to_owned());
@@ -184,7 +185,7 @@ impl Proofs {
     }
 }
 
-/// Rows that a fixture names and says nothing of.
+/// Lists rows that a fixture names without asserting anything of them.
 pub(super) fn silent(fixture: &Fixture, rows: &[Row]) -> Vec<String> {
     let named = rows.iter().filter(|row| fixture.spec.contains(&row.id));
     let silent = named.filter(|row| !scan::speaks(fixture, row)).map(|row| {
@@ -194,8 +195,8 @@ pub(super) fn silent(fixture: &Fixture, rows: &[Row]) -> Vec<String> {
     silent.collect()
 }
 
-/// Why a row that says that something is no fault is not proven: that takes a complete list of findings without one on
-/// this row.
+/// Returns the reason why a row that allows something is not proven: a proof is a complete list of findings
+/// without one on this row.
 pub(super) fn accused(row: &Row, fixtures: &[Fixture]) -> Option<String> {
     let mut named = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
     let complete = |fixture: &Fixture| {

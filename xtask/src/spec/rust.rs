@@ -1,17 +1,17 @@
-//! Reads Rust sources for the comments of tests that run.
+//! Scanner of Rust sources for the comments of tests that run.
 //!
-//! Only as much of the language as that takes: comments, texts, attributes, and the braces of items.
+//! Covers comments, texts, attributes and the braces of items; nothing else of the language.
 
-/// What a source file holds for its readers.
+/// Relevant content of a source file.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Comments within tests, on them, or right above them: line (from 1) and text.
+    /// Comments in tests or directly above them: line (from 1) and text.
     pub(super) comments: Vec<(usize, String)>,
-    /// Modules in files of their own that are compiled for tests: name, and the file where `#[path]` names one.
+    /// Modules in files of their own that are compiled for tests: name, and the file of a `#[path]`.
     pub(super) modules: Vec<(String, Option<String>)>,
 }
 
-/// Reads a source file.
+/// Scans a source file.
 pub(super) fn read(text: &str) -> Source {
     let mut source = Source::default();
     Items { tokens: &tokens(text), at: 0 }.read(&mut source);
@@ -22,12 +22,12 @@ pub(super) fn read(text: &str) -> Source {
 enum Token {
     Comment(String),
     Word(String),
-    /// A text or a character, without its quotes.
+    /// Text or character, without its quotes.
     Text(String),
     Mark(char),
 }
 
-/// The tokens of a source, each with its line.
+/// Splits a source into tokens, each with its line.
 fn tokens(text: &str) -> Vec<(usize, Token)> {
     let mut found = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -40,7 +40,7 @@ fn tokens(text: &str) -> Vec<(usize, Token)> {
     found
 }
 
-/// The token at the start of `rest`, if it is none of white space, and its length.
+/// Reads the token at the start of `rest`, `None` for white space, and its length.
 fn token(rest: &str, c: char) -> (Option<Token>, usize) {
     if rest.starts_with("//") {
         let len = rest.find('\n').unwrap_or(rest.len());
@@ -67,7 +67,7 @@ fn token(rest: &str, c: char) -> (Option<Token>, usize) {
     ((!c.is_whitespace()).then_some(Token::Mark(c)), c.len_utf8())
 }
 
-/// The length of a block comment, which may hold others.
+/// Length of a block comment, with nested ones.
 fn block(rest: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -87,7 +87,7 @@ fn block(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of a raw text (`r"…"`, `br#"…"#`), if one starts here.
+/// Length of a raw text (`r"…"`, `br#"…"#`), if one starts here.
 fn raw(rest: &str) -> Option<usize> {
     let start = ["r", "br", "cr"].into_iter().find(|prefix| {
         rest.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
@@ -99,7 +99,7 @@ fn raw(rest: &str) -> Option<usize> {
     Some(rest[from..].find(&end).map_or(rest.len(), |at| from + at + end.len()))
 }
 
-/// The length of a text that ends with `mark`.
+/// Length of a text that ends with `mark`.
 fn quoted(rest: &str, mark: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -113,7 +113,7 @@ fn quoted(rest: &str, mark: char) -> usize {
     rest.len()
 }
 
-/// A character, or the mark of a lifetime.
+/// Reads a character, or the mark of a lifetime.
 fn quote(rest: &str) -> (Option<Token>, usize) {
     let mut chars = rest[1..].chars();
     let lifetime = match (chars.next(), chars.next()) {
@@ -127,7 +127,7 @@ fn quote(rest: &str) -> (Option<Token>, usize) {
     (Some(Token::Text(String::new())), quoted(rest, '\''))
 }
 
-/// Items of a module, one after the other.
+/// Reader of the items of a module.
 struct Items<'a> {
     tokens: &'a [(usize, Token)],
     at: usize,
@@ -141,10 +141,10 @@ impl Items<'_> {
         while let Some((line, token)) = self.tokens.get(self.at).cloned() {
             self.at += 1;
             match token {
-                // What a whole module is about says nothing of the test below it.
+                // Comments about a whole module do not count for the test below.
                 Token::Comment(text) if text.starts_with('!') => continue,
                 Token::Comment(text) => {
-                    // A comment belongs to what begins on the next line.
+                    // A comment belongs to the item on the next line.
                     let end = line + text.matches('\n').count();
                     above.push((line, text));
                     let next = self.tokens.get(self.at).map_or(end, |(line, _)| *line);
@@ -170,7 +170,7 @@ impl Items<'_> {
                     }
                 }
                 Token::Word(word) if word == "proptest" && self.opens_macro() => self.read(source),
-                // Words before the item itself: `pub(crate) async unsafe fn`.
+                // Words before the item keyword: `pub(crate) async unsafe fn`.
                 Token::Word(word) if BEFORE.contains(&word.as_str()) => continue,
                 Token::Mark('(') => {
                     self.skip_group(')');
@@ -186,7 +186,7 @@ impl Items<'_> {
         }
     }
 
-    /// Whether `! {` comes next, which is passed.
+    /// Skips `! {`, if it comes next, and returns whether it did.
     fn opens_macro(&mut self) -> bool {
         let next = |at| self.tokens.get(at).map(|(_, token)| token);
         let opens = next(self.at) == Some(&Token::Mark('!')) && next(self.at + 1) == Some(&Token::Mark('{'));
@@ -194,7 +194,7 @@ impl Items<'_> {
         opens
     }
 
-    /// The words of an attribute, from after its `#`.
+    /// Joins the words of an attribute, from after its `#`.
     fn attribute(&mut self) -> String {
         let start = self.at;
         while let Some((_, token)) = self.tokens.get(self.at) {
@@ -214,7 +214,7 @@ impl Items<'_> {
         text.trim_start_matches(['!', '[']).trim_end_matches(']').to_owned()
     }
 
-    /// A module: its block, or its name when it has a file of its own.
+    /// Reads a module: its block, or its name if it has its own file.
     fn module(&mut self, attributes: &[String], source: &mut Source) {
         let Some((_, Token::Word(name))) = self.tokens.get(self.at).cloned() else { return };
         self.at += 1;
@@ -234,7 +234,7 @@ impl Items<'_> {
         }
     }
 
-    /// Passes the rest of an item: to its `;`, or to the end of its block.
+    /// Skips the rest of an item: to its `;`, or to the end of its block.
     fn skip(&mut self) -> &[(usize, Token)] {
         let start = self.at;
         while let Some((_, token)) = self.tokens.get(self.at) {
@@ -253,7 +253,7 @@ impl Items<'_> {
         &self.tokens[start..self.at]
     }
 
-    /// Passes what stands up to the bracket that closes the one just passed.
+    /// Skips to the bracket that closes the group just opened.
     fn skip_group(&mut self, close: char) {
         while let Some((_, token)) = self.tokens.get(self.at) {
             self.at += 1;
@@ -268,10 +268,10 @@ impl Items<'_> {
     }
 }
 
-/// Words that may stand before `fn`, `mod` and other items.
+/// Words allowed before `fn`, `mod` and other items.
 const BEFORE: &[&str] = &["pub", "async", "unsafe", "const", "extern", "default"];
 
-/// Whether a function with these attributes is a test that runs.
+/// Returns whether a function with these attributes is a test that runs.
 fn is_test(attributes: &[String]) -> bool {
     let test = |attribute: &String| {
         let name = attribute.split('(').next().unwrap_or_default();
@@ -281,7 +281,7 @@ fn is_test(attributes: &[String]) -> bool {
     attributes.iter().any(test) && !attributes.iter().any(ignored) && compiled(attributes)
 }
 
-/// Conditions that hold where the tests are run.
+/// Conditions that hold where the tests run.
 const HOLD: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
 
 fn compiled(attributes: &[String]) -> bool {

@@ -1,4 +1,4 @@
-//! Which rows are named where it counts: in tests that run, and in fixtures that are read.
+//! Rows named in tests that run and in fixtures that are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::{studio, targets};
 /// Rows with the places that name them.
 pub(super) type Named = BTreeMap<String, Vec<String>>;
 
-/// Reads the test sources and the fixtures below `root`. A fixture names those of `rows` that it says something of.
+/// Reads the test sources and the fixtures below `root`. A fixture counts for those of `rows` that it asserts
+/// something of.
 pub(super) fn read(root: &Path, rows: &[Row]) -> anyhow::Result<Named> {
     let mut named = Named::new();
     for (file, source) in targets::sources(root)? {
@@ -39,18 +40,18 @@ pub(super) fn read(root: &Path, rows: &[Row]) -> anyhow::Result<Named> {
     Ok(named)
 }
 
-/// Fixtures that say something about a dialect the library reads.
+/// Loads the fixtures of dialects that the library reads.
 pub(super) fn fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     let mut fixtures = tambour_fixtures::load(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
     fixtures.retain(|fixture| fixture.expect.says_something() && readable(&fixture.dialect));
     Ok(fixtures)
 }
 
-/// Whether a fixture says something of a row: of what comes out, it must compare events or what they hold, or metadata
-/// where the row is about that; of findings, findings.
+/// Returns whether a fixture asserts something of a row: for output it must compare events or their content,
+/// or metadata where the row is about that; for findings, findings.
 pub(super) fn speaks(fixture: &Fixture, row: &Row) -> bool {
     let expect = &fixture.expect;
-    // A transcript has nothing but findings.
+    // A transcript has findings only.
     if row.maps && !is_judged_only(&fixture.dialect) {
         return expect.says_events() || (row.metadata && expect.says_metadata());
     }
@@ -61,14 +62,14 @@ fn readable(dialect: &str) -> bool {
     is_judged_only(dialect) || tambour::dialect::entry(dialect).is_ok()
 }
 
-/// Resolutions (R) are reasons for rows, not rows.
+/// Adds a place of a row. Resolutions (R) are reasons for rows, not rows.
 fn name(named: &mut Named, row: &str, place: String) {
     if !row.starts_with("R-") {
         named.entry(row.to_owned()).or_default().push(place);
     }
 }
 
-/// The ids in a text.
+/// Finds the ids in a text.
 fn ids(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.filter(|word| is_id(word))

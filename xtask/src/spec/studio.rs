@@ -1,10 +1,10 @@
-//! Reads the titles of the studio's tests.
+//! Reader of the titles of the studio's tests.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// A test of the studio.
+/// Test of the studio.
 pub(super) struct TitledTest {
     /// Its title as it is written.
     pub(super) title: String,
@@ -12,7 +12,7 @@ pub(super) struct TitledTest {
     pub(super) place: String,
 }
 
-/// Tests of the studio below `root`: of its logic beside the sources, of its pages in `tests`.
+/// Finds the studio's tests below `root`: of its logic beside the sources, of its pages in `tests`.
 pub(super) fn tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
     let mut found = Vec::new();
     for folder in ["studio/src", "studio/tests"] {
@@ -47,7 +47,7 @@ fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Resu
     Ok(())
 }
 
-/// The title of the test that a line begins. Tests that are skipped are none.
+/// Returns the title of the test that a line begins; skipped tests do not count.
 fn title(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = line.strip_prefix("test(").or_else(|| line.strip_prefix("it("))?;

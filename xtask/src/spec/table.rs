@@ -1,15 +1,15 @@
-//! The tables of `docs/spec/*.md`.
+//! Tables of `docs/spec/*.md`.
 
 use std::path::Path;
 
 use anyhow::Context;
 
-/// What a row demands.
+/// Requirement level of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Must,
     Should,
-    /// Not asked for now.
+    /// Not required at present.
     Later,
 }
 
@@ -23,25 +23,25 @@ impl Level {
     }
 }
 
-/// One requirement.
+/// Row of the specification.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) level: Level,
     pub(super) rule: String,
-    /// Finding codes that its *Expected* column demands of the validator.
+    /// Finding codes that its *Expected* column requires of the validator.
     pub(super) codes: Vec<String>,
-    /// Whether it says what comes out: see [`maps`].
+    /// Whether it describes output: see [`maps`].
     pub(super) maps: bool,
-    /// Whether that is about `completed.metadata`.
+    /// Whether the output is `completed.metadata`.
     pub(super) metadata: bool,
-    /// Whether it says that something is no fault.
+    /// Whether it allows something without a finding.
     pub(super) no_finding: bool,
-    /// Whether it repeats other rows: a minimal check of a validator, which findings on those rows show.
+    /// Whether it repeats other rows: a minimal check of a validator, which findings on those rows prove.
     pub(super) repeats: bool,
 }
 
-/// All rows, in the order of the files.
+/// Reads all rows, in the order of the files.
 pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     for path in tambour_fixtures::files(&root.join("docs/spec"), "md").map_err(anyhow::Error::msg)? {
@@ -51,7 +51,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
             anyhow::ensure!(!twice, "{}: {} is there twice", path.display(), row.id);
             rows.push(row);
         }
-        // M-010 is described in prose, since its text spans lines.
+        // M-010 is prose, since its text spans lines.
         if text.contains("\nM-010. ") {
             let rule = "One definition spans lines and is inserted later.".to_owned();
             rows.push(Row {
@@ -112,9 +112,9 @@ fn parse(text: &str) -> Vec<Row> {
     rows
 }
 
-/// Whether a row says what comes out, so that a fixture that names it compares that: its *Expected* column says what the
-/// mapper does (`M:`), or says something else than what the validator reports; or it is an X row, which have no such
-/// column, that speaks of events, of what is sent or streamed, or of metadata.
+/// Returns whether a row describes output, so that a fixture that names it must compare that: its *Expected*
+/// column has a mapper part (`M:`) or more than the reports of the validator; or it is an X row, which has no
+/// such column, and mentions events, sent or streamed text, or metadata.
 fn maps(id: &str, rule: &str, expected: &str) -> bool {
     if id.starts_with("X-") {
         return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));
@@ -124,7 +124,7 @@ fn maps(id: &str, rule: &str, expected: &str) -> bool {
     expected.contains("M:") || expected.contains("M (") || !(reported || nothing)
 }
 
-/// The cells of a table line; `\|` does not end one.
+/// Splits a table line into cells; `\|` does not end one.
 fn cells(line: &str) -> Vec<String> {
     let Some(line) = line.trim().strip_prefix('|').and_then(|line| line.strip_suffix('|')) else {
         return Vec::new();
@@ -133,7 +133,7 @@ fn cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect()
 }
 
-/// Whether a word is the id of a requirement.
+/// Returns whether a word is the id of a requirement.
 pub(super) fn is_id(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() == 5
@@ -142,8 +142,8 @@ pub(super) fn is_id(word: &str) -> bool {
         && bytes[2..].iter().all(u8::is_ascii_digit)
 }
 
-/// The finding codes after `V:`, up to `M:`. A code after `no` is one that must not be reported; `…_duplicate`
-/// stands for the code before with another last word.
+/// Finds the finding codes after `V:`, up to `M:`. A code after `no` must not be reported; `…_duplicate`
+/// stands for the previous code with another last word.
 fn codes(expected: &str) -> Vec<String> {
     let Some((_, validator)) = expected.split_once("V:") else { return Vec::new() };
     let end = validator.find("M:").or_else(|| validator.find("M (")).unwrap_or(validator.len());

@@ -1,4 +1,4 @@
-//! The source files that the test run compiles: from the packages of the workspace, along `mod`.
+//! Source files that the test run compiles: from the packages of the workspace, along `mod`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::rust::{self, Source};
 
-/// Each source file that is part of a test target, with what it holds.
+/// Reads each source file that is part of a test target.
 pub(super) fn sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, Source)>> {
     let mut found = Vec::new();
     for member in members(root)? {
@@ -17,7 +17,7 @@ pub(super) fn sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, Source)>> {
     Ok(found)
 }
 
-/// The folders of the packages.
+/// Lists the folders of the packages.
 fn members(root: &Path) -> anyhow::Result<Vec<String>> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let (_, list) = manifest.split_once("\nmembers = [").context("Cargo.toml names no members")?;
@@ -25,7 +25,7 @@ fn members(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
-/// The roots of a package's test targets.
+/// Lists the roots of a package's test targets.
 fn targets(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let manifest = read(&package.join("Cargo.toml"))?;
     let mut targets = Vec::new();
@@ -49,13 +49,13 @@ fn targets(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(targets)
 }
 
-/// Whether a section of a manifest says `test = false`.
+/// Returns whether a section of a manifest has `test = false`.
 fn switched_off(manifest: &str, section: &str) -> bool {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
 }
 
-/// Adds a file and the modules below it. `root`: its modules stand beside it.
+/// Adds a file and its modules. `root`: modules are beside the file.
 fn walk(file: &Path, root: bool, found: &mut Vec<(PathBuf, Source)>) -> anyhow::Result<()> {
     let source = rust::read(&read(file)?);
     let folder = file.parent().unwrap_or(file);
@@ -71,7 +71,7 @@ fn walk(file: &Path, root: bool, found: &mut Vec<(PathBuf, Source)>) -> anyhow::
             Some(path) => vec![folder.join(path)],
             None => vec![below.join(format!("{name}.rs")), below.join(&name).join("mod.rs")],
         };
-        // A module inside a block of another one is somewhere else; there are no tests in such.
+        // A module inside a block of another one is elsewhere; such modules have no tests.
         if let Some(place) = places.into_iter().find(|place| place.is_file()) {
             walk(&place, false, found)?;
         }

@@ -1,7 +1,8 @@
-//! `cargo xtask COMMAND`: the developer commands.
+//! `cargo xtask COMMAND`: developer commands.
 //!
-//! This program has next to no dependencies, so that `serve` and `test` begin at once on a fresh clone. What needs the
-//! library is in `xtask-tools`, which is built with the features that the whole workspace has.
+//! This program has almost no dependencies, so that `serve` and `test` start at once on a fresh clone.
+//! Commands that need the library are in `xtask-tools`, which is built with the features of the whole
+//! workspace.
 
 mod need;
 mod serve;
@@ -14,10 +15,10 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-/// What a command does with its arguments; the text is the outcome when it fails.
+/// Function of a command; the error text is its outcome.
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
-/// The commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
+/// Commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
 const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
     (
         "serve",
@@ -74,9 +75,10 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Builds `xtask-tools`, and has it run a command.
+/// Builds `xtask-tools` and runs a command of it.
 fn pass_on(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    // The whole workspace is selected, so that dependencies have the features that its tests have, and are built once.
+    // Selecting the whole workspace gives dependencies the features of the tests, so that they are built
+    // once.
     let built = cargo().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
     anyhow::ensure!(built.success(), "`{TOOLS}` did not build");
     let status = tools()?.args(arguments).status()?;
@@ -85,21 +87,21 @@ fn pass_on(arguments: &[String]) -> anyhow::Result<ExitCode> {
 
 const TOOLS: &str = "xtask-tools";
 
-/// `xtask-tools`, which is built beside this program.
+/// Command of `xtask-tools`, built beside this program.
 fn tools() -> anyhow::Result<Command> {
     let folder = std::env::current_exe()?;
     let folder = folder.parent().context("a program is in a folder")?;
     Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 
-/// cargo in the workspace.
+/// Cargo, run in the workspace.
 fn cargo() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(root());
     command
 }
 
-/// The root of the repository.
+/// Root of the repository.
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize().unwrap_or(root)

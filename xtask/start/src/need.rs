@@ -1,15 +1,15 @@
-//! Programs that the tests need: installed where that is possible without asking, named exactly where not.
+//! Programs that the tests need: installed if possible without questions, otherwise named exactly.
 
 use std::process::{Command, Stdio};
 
-/// A program that must be there.
+/// Required program.
 struct Need {
-    /// What shows that it is: a command that succeeds.
+    /// Command that succeeds if the program is there.
     shown_by: &'static [&'static str],
     why: &'static str,
-    /// Its component of the toolchain.
+    /// Component of the toolchain.
     component: Option<&'static str>,
-    /// Its package, by the program that installs it.
+    /// Package for each package manager.
     packages: &'static [(&'static str, &'static str)],
 }
 
@@ -91,7 +91,7 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// Package managers, and how each installs without questions.
+/// Package managers, with their commands for an installation without questions.
 const MANAGERS: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends"]),
     ("dnf", &["install", "--assumeyes"]),
@@ -100,7 +100,7 @@ const MANAGERS: &[(&str, &[&str])] = &[
     ("brew", &["install"]),
 ];
 
-/// Installs what is missing, or says what it is, before anything else runs.
+/// Installs missing programs, or names them, before anything else runs.
 pub(crate) fn require() -> anyhow::Result<()> {
     let mut missing = Vec::new();
     for need in NEEDS.iter().filter(|need| !need.is_there()) {
@@ -122,7 +122,7 @@ pub(crate) fn require() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a program is there.
+/// Returns whether a program is installed.
 pub(crate) fn runs(program: &str) -> bool {
     succeeds(&[program, "--version"])
 }
@@ -133,10 +133,10 @@ fn succeeds(command: &[&str]) -> bool {
     process.status().is_ok_and(|status| status.success())
 }
 
-/// How something is installed.
+/// Way to install a program.
 struct Way {
     command: Vec<&'static str>,
-    /// Only the administrator may.
+    /// Whether it needs administrator rights.
     privileged: bool,
 }
 
@@ -158,7 +158,7 @@ impl Need {
 }
 
 impl Way {
-    /// Whether it can be done without asking anybody for a password.
+    /// Returns whether it works without a password prompt.
     fn is_free(&self) -> bool {
         !self.privileged || is_root() || succeeds(&["sudo", "-n", "true"])
     }
@@ -172,11 +172,11 @@ impl Way {
         self.full().join(" ")
     }
 
-    /// Whether it worked shows afterwards.
+    /// Installs the program; the result is checked afterwards.
     fn run(&self) {
         let full = self.full();
         if self.command[0] == "apt-get" {
-            // Its lists may be older than the packages.
+            // Package lists may be outdated.
             let update = full.iter().take_while(|word| **word != "install").copied().chain(["update"]);
             let update: Vec<&str> = update.collect();
             let _ = Command::new(update[0]).args(&update[1..]).status();

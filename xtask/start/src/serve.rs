@@ -1,19 +1,19 @@
-//! `cargo xtask serve`: the server and the studio with the recordings that come with the product, from a fresh clone.
+//! `cargo xtask serve`: runs the server and the studio with the shipped recordings, from a fresh clone.
 
 use std::process::Command;
 
-/// Builds the studio and the command, and runs `tambour serve`; arguments are passed on. The profile is built faster than that of a
-/// release, which waits for the linker to optimise everything again.
+/// Builds the studio and the command, and runs `tambour serve` with `arguments`. Its profile builds faster
+/// than the release profile, which optimises again at link time.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     crate::studio::build();
     eprintln!("building the server, which takes minutes the first time");
-    // The keyboard's interrupt reaches the server too; it drains, and its end is this command's end.
+    // A keyboard interrupt reaches the server too: it drains, and its exit ends this command.
     let status = serve(arguments).status()?;
     anyhow::ensure!(status.success(), "the server ended with {status}");
     Ok(())
 }
 
-/// cargo as it builds and runs the server. It is not quiet: what it compiles is told, since that takes long.
+/// Cargo command that builds and runs the server. It is not quiet, since compilation takes long.
 fn serve(arguments: &[String]) -> Command {
     let mut serve = crate::cargo();
     serve.args(["run", "--profile", "serve", "--package", "tambour-cli", "--", "serve"]).args(arguments);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Results of the steps so far.
+/// Results of all steps so far.
 pub(crate) struct Steps {
     begun: Instant,
     passed: u64,
@@ -15,13 +15,13 @@ pub(crate) struct Steps {
     times: Vec<(String, Duration, bool)>,
 }
 
-/// A step that runs beside others.
+/// Step that runs in parallel with others.
 pub(crate) struct Beside {
     name: String,
     thread: JoinHandle<(anyhow::Result<Captured>, Duration)>,
 }
 
-/// Success of a command, and its output.
+/// Success and output of a command.
 type Captured = (bool, Vec<u8>);
 
 impl Default for Steps {
@@ -31,8 +31,8 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Runs one step, shows its output, and counts the tests in it; a step without tests counts as one. Whether it
-    /// passed.
+    /// Runs one step, shows its output, and counts its tests; a step without tests counts as one. Returns
+    /// whether it passed.
     pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
@@ -40,7 +40,7 @@ impl Steps {
         self.count(name, start.elapsed(), watched)
     }
 
-    /// Begins a step beside those that follow; [`Steps::wait`] shows its output and counts its tests.
+    /// Starts a step in parallel; [`Steps::wait`] shows its output and counts its tests.
     pub(crate) fn begin(&self, name: &str, mut command: Command) -> Beside {
         let begun = Instant::now();
         let thread = std::thread::spawn(move || {
@@ -50,7 +50,7 @@ impl Steps {
         Beside { name: name.to_owned(), thread }
     }
 
-    /// Waits for a step that was begun. Whether it passed.
+    /// Waits for a started step and returns whether it passed.
     pub(crate) fn wait(&mut self, Beside { name, thread }: Beside) -> bool {
         println!("\n== {name}");
         let (captured, time) = match thread.join() {
@@ -70,7 +70,7 @@ impl Steps {
     fn count(&mut self, name: &str, time: Duration, watched: anyhow::Result<(bool, u64, u64)>) -> bool {
         let (passed, failed) = match watched {
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
-            // Tests passed, but something else, such as a build, did not.
+            // Tests passed, but something else, such as the build, failed.
             Ok((false, passed, 0)) => (passed, 1),
             Ok((_, passed, failed)) => (passed, failed),
             Err(error) => {
@@ -90,7 +90,7 @@ impl Steps {
         self.begun.elapsed()
     }
 
-    /// Prints the times, and as the last line the counts.
+    /// Prints the times, and the counts as the last line.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         println!();
         for (name, time, ok) in &self.times {
@@ -106,7 +106,7 @@ impl Steps {
     }
 }
 
-/// Runs a command, shows its output as it comes, and adds up its `test result:` lines.
+/// Runs a command, shows its output as it arrives, and adds up its `test result:` lines.
 fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
@@ -117,7 +117,7 @@ fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     Ok((child.wait()?.success(), passed, failed))
 }
 
-/// Runs a command and keeps what it says, errors behind it.
+/// Runs a command and captures standard output followed by standard error.
 fn capture(command: &mut Command) -> anyhow::Result<Captured> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("{command:?}"))?;
@@ -126,7 +126,7 @@ fn capture(command: &mut Command) -> anyhow::Result<Captured> {
     Ok((output.status.success(), said))
 }
 
-/// Shows a line, and adds up its counts if it is a `test result:` line.
+/// Shows a line, and adds the counts of a `test result:` line.
 fn show(line: &[u8], passed: &mut u64, failed: &mut u64) {
     let line = String::from_utf8_lossy(line);
     println!("{line}");
@@ -136,7 +136,7 @@ fn show(line: &[u8], passed: &mut u64, failed: &mut u64) {
     }
 }
 
-/// The counts of a `test result:` line.
+/// Parses the counts of a `test result:` line.
 fn counted(line: &str) -> Option<(u64, u64)> {
     let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
     let count = |word: &str| {

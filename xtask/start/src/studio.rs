@@ -1,4 +1,4 @@
-//! The studio: built by npm when its sources changed, for the server to carry.
+//! Build of the studio with npm, when its sources changed, for embedding in the server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 
-/// First version of Node that its tools run on.
+/// Oldest version of Node that the tools support.
 const NODE: (u32, u32) = (20, 19);
 
-/// What a build is made of.
+/// Inputs of a build.
 const SOURCES: &[&str] = &[
     "src",
     "public",
@@ -22,21 +22,21 @@ const SOURCES: &[&str] = &[
     "../examples/abc-model/script.yaml",
 ];
 
-/// The copy of the lock file that the installed packages are of.
+/// Copy of the lock file of the installed packages.
 const INSTALLED: &str = "node_modules/.installed-lock.json";
 
 pub(crate) fn folder() -> PathBuf {
     crate::root().join("studio")
 }
 
-/// npm in the folder of the studio.
+/// Npm command in the folder of the studio.
 pub(crate) fn npm(arguments: &[&str]) -> Command {
     let mut command = Command::new("npm");
     command.args(arguments).current_dir(folder());
     command
 }
 
-/// Builds the studio where it is older than its sources. Without Node or npm the server runs with what is there.
+/// Builds the studio if a source is newer. Without Node or npm the server runs with the last build.
 pub(crate) fn build() {
     if is_current(&folder()) {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn build() {
     }
 }
 
-/// Installs packages where the lock file is another than theirs.
+/// Installs packages if the lock file changed.
 pub(crate) fn install() -> anyhow::Result<()> {
     let folder = folder();
     let wanted = std::fs::read(folder.join("package-lock.json"))?;
@@ -63,7 +63,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails where Node or npm is missing or too old.
+/// Fails if Node or npm is missing or too old.
 fn tools() -> anyhow::Result<()> {
     let output = Command::new("node").arg("--version").output().context("Node is not installed")?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -73,7 +73,7 @@ fn tools() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Major and minor number of `v20.19.1`.
+/// Parses the major and minor number of `v20.19.1`.
 fn version(said: &str) -> Option<(u32, u32)> {
     let mut numbers = said.strip_prefix('v')?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
@@ -85,14 +85,14 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tells whether the build is younger than all it is made of.
+/// Returns whether the build is newer than all its inputs.
 fn is_current(folder: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = changed(&folder.join("dist/index.html")) else { return false };
     SOURCES.iter().filter_map(|name| newest(&folder.join(name))).all(|source| source <= built)
 }
 
-/// When something in a file or a folder changed last; a folder changes when a file in it comes or goes.
+/// Latest change of a file or in a folder; a folder changes when a file is added or removed.
 fn newest(path: &Path) -> Option<SystemTime> {
     let own = path.metadata().and_then(|data| data.modified()).ok()?;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);

@@ -1,10 +1,10 @@
-//! `cargo xtask test`: everything that must hold before a change is merged, what fails fastest first.
+//! `cargo xtask test`: every check before a merge, cheapest first.
 //!
 //! The last line is `N passed, N failed`: tests, and one for each other step.
 //!
-//! Minutes matter, so nothing is built twice. cargo chooses the features of dependencies by the packages that are
-//! selected, and builds them again for another choice; every step but one selects the whole workspace with all its
-//! targets.
+//! Nothing is built twice, since minutes matter. Cargo chooses the features of dependencies by the selected
+//! packages, and builds them again for another selection; every step but one selects the whole workspace with
+//! all targets.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{cargo, need, root, studio, tools};
 /// Iterations of each seeded fuzz test; about half a minute on two cores.
 const FUZZ_ITERATIONS: &str = "20000";
 
-/// Time that the other steps may have taken, so that all of it stays under 25 minutes on two cores.
+/// Time that earlier steps may take, so that everything stays under 25 minutes on two cores.
 const BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
 
 /// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     steps.run("format", cargo().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run("clippy", cargo().args(clippy));
-    // With the features that it asks for itself, not those that other packages of the workspace lend it.
+    // Alone, the library has its own features, without those that other packages add.
     steps.run("library alone", cargo().args(["check", "--quiet", "--package", "tambour"]));
     if steps.run("build", cargo().args(["build", "--workspace", "--all-targets"])) {
         proofs(&mut steps)?;
@@ -50,10 +50,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     steps.end()
 }
 
-/// What needs the programs that were built.
+/// Runs the steps that need the built programs.
 fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
-    // It counts instructions, which what runs beside it does not change.
+    // Instruction counts are not affected by parallel steps.
     let work = match need::runs("valgrind") {
         true => {
             let mut work = tools()?;
@@ -74,13 +74,13 @@ fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
         steps.wait(work);
     }
     if let Some(mut pages) = studio {
-        // Alone: frames are counted.
+        // Runs alone, since it counts frames.
         steps.run("studio, in a browser", &mut pages);
     }
     Ok(())
 }
 
-/// The studio: its code and its build. Gives what tries its pages in a browser before the server that was built.
+/// Checks and builds the studio. Returns the command that tests its pages in a browser with the built server.
 fn of_studio(steps: &mut Steps) -> Option<Command> {
     println!("\n== studio, set-up");
     if let Err(error) = studio::install() {
@@ -107,7 +107,7 @@ fn of_studio(steps: &mut Steps) -> Option<Command> {
     })
 }
 
-/// Published clients of other protocols against the server, of the versions in their lock file.
+/// Tests published clients of other protocols with the server, in the versions of their lock file.
 fn clients(steps: &mut Steps) {
     let folder = root().join("tests/clients");
     let mut set_up = Command::new("npm");
@@ -134,7 +134,7 @@ fn clients(steps: &mut Steps) {
     );
 }
 
-/// A Python with the packages of the lock file, in a folder of its own.
+/// Creates a Python environment with the packages of the lock file in a folder of its own.
 fn python(steps: &mut Steps, folder: &std::path::Path) -> Option<std::path::PathBuf> {
     let place = root().join("target/clients-python");
     let python = place.join("bin/python");
@@ -151,7 +151,7 @@ fn python(steps: &mut Steps, folder: &std::path::Path) -> Option<std::path::Path
     steps.run("clients, set-up of Python", &mut install).then_some(python)
 }
 
-/// A short run of each fuzz target, where the tools for it are there.
+/// Runs each fuzz target briefly, if its tools are installed.
 fn fuzz(steps: &mut Steps) -> anyhow::Result<()> {
     let mut ready = Command::new("cargo");
     ready.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -165,7 +165,7 @@ fn fuzz(steps: &mut Steps) -> anyhow::Result<()> {
     targets.sort();
     for target in targets {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
-        // The first corpus gets what is found, the second is only read.
+        // The first corpus receives new inputs, the second is only read.
         let found = root().join("fuzz/target/corpus").join(&name);
         std::fs::create_dir_all(&found)?;
         let mut command = Command::new("cargo");

@@ -1,6 +1,7 @@
-//! An earlier report that a run is compared with: which findings are new, and which are gone.
+//! Comparison with an earlier report: findings that are new, and findings that are gone.
 //!
-//! Findings of a text are compared by rule, code and severity and counted: places move when a text is edited.
+//! Findings are compared by text, rule, code and severity, and counted. Places are ignored, because they move
+//! when a text is edited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,19 +15,19 @@ use super::{Checked, Part};
 use crate::input;
 use crate::output::{visible, word};
 
-/// The earlier findings, and what has come of them so far.
+/// Findings of an earlier report, and the changes seen so far.
 pub(super) struct Baseline {
     known: BTreeMap<Text, HashMap<Fault, usize>>,
-    /// Texts of the earlier report that this run has seen too.
+    /// Texts of the earlier report that this run has checked too.
     seen: std::collections::BTreeSet<Text>,
     new: Vec<Change>,
 }
 
-/// A text by its file and its place there.
+/// Identity of a text: its file and its part of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Text {
     path: String,
-    /// Line of a record without an id.
+    /// Line of a record that has no id.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +44,7 @@ struct Fault {
     severity: Severity,
 }
 
-/// Findings of one kind that a text has more or fewer of.
+/// Surplus or lack of equal findings in one text.
 #[derive(Clone, Serialize)]
 pub(super) struct Change {
     #[serde(flatten)]
@@ -53,20 +54,20 @@ pub(super) struct Change {
     count: usize,
 }
 
-/// The comparison of both runs.
+/// Result of the comparison.
 #[derive(Serialize)]
 pub(super) struct Comparison {
-    /// New findings of severity error, which decide the exit code.
+    /// Number of new findings of severity error; they decide the exit code.
     pub(super) new_errors: usize,
-    /// Findings that the earlier report does not have.
+    /// Findings that the earlier report lacks.
     new: Vec<Change>,
     /// Findings that only the earlier report has.
     gone: Vec<Change>,
-    /// Texts of the earlier report that were not checked now.
+    /// Number of texts of the earlier report that this run did not check.
     not_checked: usize,
 }
 
-/// The part of a line of `--format json` that counts.
+/// Fields of a `--format json` line that the comparison reads.
 #[derive(Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -98,7 +99,7 @@ impl Baseline {
         Ok(Baseline { known, seen: std::collections::BTreeSet::new(), new: Vec::new() })
     }
 
-    /// Tells of each finding of a text whether it is new.
+    /// Returns for each finding of a text whether it is new.
     pub(super) fn compare(&mut self, checked: &Checked<'_>) -> Vec<bool> {
         let text = Text::of(checked);
         let mut new: BTreeMap<Fault, usize> = BTreeMap::new();
@@ -123,7 +124,7 @@ impl Baseline {
         told
     }
 
-    /// The comparison of all texts.
+    /// Finishes the comparison of all texts.
     pub(super) fn comparison(self) -> Comparison {
         let Baseline { known, seen, new } = self;
         let not_checked = known.keys().filter(|text| !seen.contains(text)).count();
@@ -138,7 +139,7 @@ impl Baseline {
     }
 }
 
-/// Tells whether a line is the last one of a report, which has no text.
+/// Returns whether a line is the last one of a report, which describes no text.
 fn is_end(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -163,7 +164,7 @@ impl Text {
         text
     }
 
-    /// Leaves out what may differ between two runs over the same text.
+    /// Drops details that may differ between two runs over the same text.
     fn settle(&mut self) {
         while let Some(rest) = self.path.strip_prefix("./") {
             self.path = rest.to_owned();
@@ -203,11 +204,11 @@ impl fmt::Display for Change {
     }
 }
 
-/// Changes of each kind that are listed for people.
+/// Most changes of each kind that the printed comparison lists.
 const SHOWN: usize = 50;
 
 impl Comparison {
-    /// The comparison for people.
+    /// Formats the comparison for people.
     pub(super) fn lines(&self) -> String {
         let mut out = String::new();
         for (kind, changes) in [("new", &self.new), ("gone", &self.gone)] {

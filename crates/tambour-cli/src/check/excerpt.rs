@@ -1,4 +1,4 @@
-//! The lines around a finding, short enough to be shown whatever the text is.
+//! Excerpt of the lines around a finding, bounded in length for any text.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use tambour::Finding;
 
 use crate::output::visible;
 
-/// Characters shown before a finding on its line, and after its start.
+/// Most characters shown before a finding on its line, and from its start on.
 const BEFORE: usize = 60;
 const AFTER: usize = 80;
 
-/// The line before a finding, its own and the one after, cut where they are long.
+/// Lines shown for a finding: the one before, its own and the one after, shortened when long.
 pub(super) struct Excerpt {
     name: String,
     text: String,
-    /// Line of the first line shown, from 0.
+    /// Number of the first line shown, from 0.
     first: usize,
     /// Line and column of the finding, from 0.
     place: (usize, usize),
-    /// The finding in `text`.
+    /// Span of the finding in `text`.
     span: SourceSpan,
 }
 
 impl Excerpt {
-    /// The surroundings of a finding in `text`, a text called `name`. Bytes that are not UTF-8 are shown as U+FFFD.
+    /// Cuts the excerpt from `text`, which is called `name`. Bytes that are not UTF-8 are shown as U+FFFD.
     pub(super) fn new(name: &str, text: &[u8], finding: &Finding) -> Excerpt {
         let start = finding.span.start.min(text.len());
         let end = finding.span.end.clamp(start, text.len());
         let line_start = memchr::memrchr(b'\n', &text[..start]).map_or(0, |at| at + 1);
         let line_end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
-        // What goes on for several lines is marked on its first.
+        // A finding over several lines is marked on its first line only.
         let end = end.min(line_end);
 
         let mut shown = String::new();
@@ -72,7 +72,7 @@ impl Excerpt {
         }
     }
 
-    /// The finding in the excerpt.
+    /// Span of the finding in the excerpt.
     pub(super) fn span(&self) -> SourceSpan {
         self.span
     }
@@ -91,13 +91,13 @@ fn push_line(shown: &mut String, line: &[u8]) {
 /// Bytes of the longest character.
 const LONGEST: usize = 4;
 
-/// The first characters of a text, at least `count` of them if it has as many.
+/// Decodes the first characters of a text: at least `count`, if it has so many.
 fn first(text: &[u8], count: usize) -> Cow<'_, str> {
-    // One more, since the cut may go through a character.
+    // One character more, since the cut may fall within a character.
     String::from_utf8_lossy(&text[..text.len().min(LONGEST * (count + 1))])
 }
 
-/// The last characters of a text, at least `count` of them if it has as many.
+/// Decodes the last characters of a text: at least `count`, if it has so many.
 fn last(text: &[u8], count: usize) -> Cow<'_, str> {
     let cut = text.len().saturating_sub(LONGEST * (count + 1));
     let within = text[cut..].iter().take(LONGEST - 1).take_while(|byte| cut > 0 && **byte & 0xC0 == 0x80);
@@ -111,7 +111,7 @@ impl SourceCode for Excerpt {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        // Without surroundings it is the place that is asked for.
+        // Without context lines, miette asks for the location of the span only.
         let bytes = self.text.as_bytes();
         let contents = if before == 0 && after == 0 {
             let range = span.offset()..span.offset() + span.len();

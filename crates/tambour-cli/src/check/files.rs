@@ -1,19 +1,19 @@
-//! The files that paths stand for.
+//! Expansion of path arguments to files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::input::STDIN;
 
-/// A file to be read.
+/// File to be checked.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// Its size, for the progress bar.
+    /// Size in bytes, for the progress bar.
     pub(super) size: u64,
 }
 
-/// The files behind `paths`, those of directories sorted by name and only with these endings; and the paths that could
-/// not be read, with the reason. Hidden files and links to directories inside a directory are passed over.
+/// Finds the files behind `paths`. Directories are searched in order of names for files with `endings`; hidden
+/// files and links to directories are skipped. Paths that cannot be read are returned with the reason.
 pub(super) fn find(paths: &[PathBuf], endings: &[&str]) -> (Vec<File>, Vec<(String, String)>) {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths {
@@ -60,7 +60,7 @@ fn walk(directory: &Path, endings: &[&str], files: &mut Vec<File>, missing: &mut
     }
 }
 
-/// Whether the file's name ends in one of these.
+/// Returns whether the file's name ends in one of `endings`.
 pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     ending.is_some_and(|ending| endings.contains(&ending.as_str()))

@@ -9,10 +9,10 @@ use super::baseline::Comparison;
 use super::summary::Row;
 use super::{Checked, Count, End, Part, Report};
 
-/// The format.
+/// Report format `json`.
 pub(super) struct Json;
 
-/// What is said of a text.
+/// Report line of a text.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,13 +25,13 @@ struct Line<'a> {
     example: Option<usize>,
     contract: &'a str,
     verdict: &'static str,
-    /// The code that decided.
+    /// Code of the finding that decided the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_error: Option<&'a str>,
     findings: Vec<Shown<'a>>,
 }
 
-/// A finding, and what it is beside the baseline: `new` or `unchanged`.
+/// Finding with its baseline state, `new` or `unchanged`.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ struct Shown<'a> {
     baseline_state: Option<&'static str>,
 }
 
-/// The last line.
+/// Last line of a report.
 #[derive(Serialize)]
 struct Last<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ impl Report for Json {
     }
 }
 
-/// Keeps what the lines would say.
+/// Collects the report lines as JSON values.
 #[cfg(feature = "mcp")]
 pub(super) struct Collected(pub(super) std::rc::Rc<std::cell::RefCell<Vec<serde_json::Value>>>);
 

@@ -8,7 +8,7 @@ use tambour::Severity;
 use super::{Checked, Count, End, Part, Report};
 use crate::output;
 
-/// The format; the document is written at the end.
+/// Report format `junit`; the document is written at the end.
 #[derive(Default)]
 pub(super) struct Junit {
     suites: Vec<Suite>,
@@ -107,7 +107,7 @@ impl Report for Junit {
     }
 }
 
-/// Text for XML 1.0: markup is escaped, and what no document may hold is replaced.
+/// Escapes text for XML 1.0; characters that XML forbids are replaced.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! `tambour check`: replies, transcripts, records and examples held against a contract.
+//! `tambour check`: checks replies, transcripts, records and examples against a contract.
 
 mod baseline;
 mod excerpt;
@@ -30,15 +30,15 @@ use baseline::{Baseline, Comparison};
 pub(crate) use junit::escape;
 use summary::Summary;
 
-/// Hold replies, transcripts of streams, records or Markdown examples against a contract
+/// Check replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
     Exit code 1: a finding of severity error, or no example (--examples). 2: no `--contract`, and replies of several kinds.")]
 pub(crate) struct Args {
-    /// Dialect of the replies, or `events` for transcripts of a stream; if absent, all are of the one kind that is found
+    /// Dialect of the replies, or `events` for transcripts of a stream; detected if absent, and the same for all texts
     #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contracts()))]
     contract: Option<String>,
-    /// How findings are judged
+    /// Severity of findings
     #[arg(long, value_enum, default_value_t = Strictness::Strict)]
     profile: Strictness,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Check the fenced examples inside Markdown files
     #[arg(long, conflicts_with_all = ["field", "contract_field"])]
     examples: bool,
-    /// With --examples: no example at all is no failure
+    /// With --examples: do not fail without any example
     #[arg(long, requires = "examples")]
     allow_empty: bool,
     /// Field of .jsonl records with the reply: a string, or an array of strings that is joined
@@ -57,13 +57,13 @@ pub(crate) struct Args {
     /// Field of .jsonl records with the contract; `--contract` where it is absent
     #[arg(long, value_name = "NAME", requires = "field")]
     contract_field: Option<String>,
-    /// How findings are shown
+    /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Pretty)]
     format: Format,
-    /// Add which rules were broken how often in all texts: on standard error, with `--format json` in a last line
+    /// Add counts of broken rules over all texts: on standard error, or as a last line of `--format json`
     #[arg(long)]
     summary: bool,
-    /// Compare with this earlier report of `--format json`: what is new, what is gone; only new errors fail
+    /// Compare with this earlier report of `--format json`: list new and gone findings; only new errors fail
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Files and directories; `-` is standard input
@@ -106,50 +106,50 @@ enum Format {
     Junit,
 }
 
-/// One text that was checked.
+/// Checked text with its verdict.
 struct Checked<'a> {
-    /// File it is from.
+    /// Path of the file.
     path: &'a str,
     part: Part,
-    /// The text that the places of findings are in, as it was received.
+    /// Text as received; the places of findings refer to it.
     text: &'a [u8],
     verdict: Verdict,
-    /// Nobody has said what it should be: its kind was found out.
+    /// Whether the contract was detected because none was given.
     found: bool,
-    /// Tells of each finding whether it is new; empty where there is no baseline.
+    /// Whether each finding is new; empty without a baseline.
     new: Vec<bool>,
 }
 
-/// Which part of a file a text is.
+/// Part of a file that a text covers.
 enum Part {
-    /// All of it.
+    /// Whole file.
     Whole,
-    /// The record on a line, and its `id`.
+    /// Record on a line, with its `id`.
     Record { line: u64, id: Option<String> },
-    /// A fenced block: which one, and its line.
+    /// Fenced block, with its number and line.
     Example { number: usize, line: u32 },
 }
 
-/// Shows what was checked.
+/// Writer of results in one format.
 trait Report {
-    /// A text and its verdict.
+    /// Reports a checked text.
     fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()>;
 
-    /// A file that could not be read, or the record on a line of it.
+    /// Reports a file, or the record on a line of it, that could not be read.
     fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
 
-    /// The end.
+    /// Writes the end of the report.
     fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()>;
 }
 
-/// Parts that a report may end with.
+/// Optional parts at the end of a report.
 #[derive(Default)]
 struct End {
     summary: Option<Summary>,
     comparison: Option<Comparison>,
 }
 
-/// What was counted on the way.
+/// Totals of a run.
 #[derive(Default)]
 struct Count {
     texts: usize,
@@ -158,12 +158,12 @@ struct Count {
     warnings: usize,
     infos: usize,
     unreadable: usize,
-    /// Kinds that were found where none was named, and how often.
+    /// Number of texts of each detected kind, when no contract was given.
     kinds: BTreeMap<&'static str, usize>,
 }
 
 impl Count {
-    /// Why it is not known what the texts should be.
+    /// Returns a complaint when texts of several kinds were detected.
     fn mixed(&self) -> Option<String> {
         if self.kinds.len() < 2 {
             return None;
@@ -217,7 +217,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     if let Some(message) = &mixed {
         output::complain(message);
     } else if let Some(kind) = count.kinds.keys().next() {
-        // Prose passes as prose, whatever it should have been.
+        // Text of any kind passes as `plain`, so the detected kind is named.
         output::complain(&format!("checked as `{kind}`, since no --contract says what it should be"));
     }
     let errors = end.comparison.map_or(count.errors, |comparison| comparison.new_errors);
@@ -230,8 +230,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     })
 }
 
-/// One text held against a contract (nothing: the kind it is), or the examples in a Markdown document. Each verdict is what a line of
-/// `--format json` says, without a path.
+/// Checks a text against a contract (`None`: the detected kind), or the examples of a Markdown text. Each result
+/// is a line of `--format json` without a path.
 #[cfg(feature = "mcp")]
 pub(crate) fn text(
     text: &str,
@@ -263,7 +263,7 @@ fn report(format: Format) -> Box<dyn Report> {
     }
 }
 
-/// A bar for work that takes long enough; nothing is drawn unless standard error is a terminal.
+/// Progress bar for long work; hidden unless standard error is a terminal.
 fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
     if (files.len() < 2 && plan.field.is_none()) || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -276,7 +276,7 @@ fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
     bar
 }
 
-/// A run under way: what texts are handed to.
+/// Check under way; receives each text.
 struct Run {
     report: Box<dyn Report>,
     count: Count,
@@ -323,13 +323,13 @@ impl Run {
         })
     }
 
-    /// A record that cannot be checked.
+    /// Reports a record that cannot be checked.
     fn unreadable_record(&mut self, path: &str, line: u64, message: &str) -> io::Result<()> {
         self.count.unreadable += 1;
         self.report.unreadable(path, Some(line), message)
     }
 
-    /// Says something of a file on standard error.
+    /// Prints a message about a file on standard error.
     fn tell(&self, path: &str, message: &str) {
         self.progress.suspend(|| output::complain(&format!("{path}: {message}")));
     }
@@ -345,19 +345,19 @@ impl End {
 }
 
 impl Checked<'_> {
-    /// The findings that decide: the new ones where there is a baseline, else all.
+    /// Findings that decide the outcome: the new ones with a baseline, else all.
     fn deciding(&self) -> impl Iterator<Item = &Finding> {
         let is_new = |index: usize| self.new.get(index).copied().unwrap_or(true);
         let findings = self.verdict.findings.iter().enumerate();
         findings.filter(move |(index, _)| is_new(*index)).map(|(_, finding)| finding)
     }
 
-    /// The word for what a finding is beside the baseline, if there is one.
+    /// Baseline state of a finding, if there is a baseline.
     fn state(&self, index: usize) -> Option<&'static str> {
         self.new.get(index).map(|new| if *new { "new" } else { "unchanged" })
     }
 
-    /// The name of the text in messages.
+    /// Name of the text in messages.
     fn name(&self) -> String {
         let path = input::name_of(Some(Path::new(self.path)));
         match &self.part {

@@ -1,4 +1,4 @@
-//! Findings for people: each points into its text.
+//! Findings for people, each with a pointer into its text.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::excerpt::Excerpt;
 use super::{Checked, Count, End, Report};
 use crate::output::{self, visible};
 
-/// The format.
+/// Report format `pretty`.
 pub(super) struct Pretty {
     handler: GraphicalReportHandler,
 }
@@ -56,7 +56,7 @@ impl Report for Pretty {
     }
 }
 
-/// A finding as the printer wants it.
+/// Finding as a `miette` diagnostic.
 struct Shown<'a> {
     finding: &'a Finding,
     excerpt: Excerpt,

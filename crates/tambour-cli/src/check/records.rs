@@ -1,21 +1,21 @@
-//! Records for which no field was named: the fields that may hold the reply.
+//! Search for the fields of `.jsonl` records that may hold the reply, when none was named.
 
 use serde_json::{Map, Value};
 use tambour::texts::counted;
 
 use crate::output::visible;
 
-/// The records of a text all of whose lines are JSON objects.
+/// Records of a text whose lines are all JSON objects.
 pub(super) struct Records {
     pub(super) count: usize,
-    /// Fields that hold text in each of the first records, those that usually hold replies first.
+    /// Fields with text in each sampled record, usual names of replies first.
     fields: Vec<String>,
 }
 
-/// Records that are looked at for fields.
+/// Number of records that are searched for fields.
 const LOOKED_AT: usize = 100;
 
-/// Fields that are listed, and characters of the name of one.
+/// Most fields listed in a message, and most characters of a field name.
 const LISTED: usize = 10;
 const LONGEST: usize = 60;
 
@@ -24,7 +24,7 @@ const USUAL: [&str; 9] =
     ["reply", "response", "output", "completion", "answer", "text", "content", "raw", "chunks"];
 
 impl Records {
-    /// `None` where a line is no JSON object, or there is none.
+    /// Reads records; `None` without any, or when a line is no JSON object.
     pub(super) fn read(bytes: &[u8]) -> Option<Records> {
         let mut records = Records { count: 0, fields: Vec::new() };
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
@@ -47,7 +47,7 @@ impl Records {
         (records.count > 0).then_some(records)
     }
 
-    /// Message that names their fields and what to do.
+    /// Message that names the fields and the remedy.
     pub(super) fn unread(&self) -> String {
         let records = counted(self.count, "record");
         match self.fields.first() {

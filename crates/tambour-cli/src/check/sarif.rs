@@ -11,11 +11,11 @@ use tambour_prompt::catalogue;
 
 use super::{Checked, Count, End, Part, Report};
 
-/// The format; the log is written at the end.
+/// Report format `sarif`; the log is written at the end.
 #[derive(Default)]
 pub(super) struct Sarif {
     rules: Vec<Value>,
-    /// Where a rule stands in `rules`.
+    /// Index of each rule in `rules`.
     indices: HashMap<String, usize>,
     results: Vec<Value>,
     notifications: Vec<Value>,
@@ -102,7 +102,7 @@ fn rule(id: &str, finding: &Finding) -> Value {
     rule
 }
 
-/// What the examples are read with, if it is not the defaults.
+/// Describes the settings under which the examples of a rule are read; empty for the defaults.
 fn read_with(with: &[&str], shown: fn(&str) -> String) -> String {
     match with {
         [] => String::new(),
@@ -110,7 +110,7 @@ fn read_with(with: &[&str], shown: fn(&str) -> String) -> String {
     }
 }
 
-/// A code block that no fence inside it can end.
+/// Formats a code block that no fence inside it can end.
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
@@ -123,7 +123,7 @@ fn result(id: &str, index: usize, checked: &Checked<'_>, finding: &Finding) -> V
     match &checked.part {
         Part::Whole => {}
         Part::Record { line, .. } => {
-            // A record's text has lines of its own, which the file has not.
+            // Lines of a record's text are not lines of the file.
             message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
             location["logicalLocations"] =
                 json!([{ "name": line.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
@@ -168,7 +168,7 @@ fn level(finding: &Finding) -> &'static str {
     }
 }
 
-/// A path as a relative or absolute reference.
+/// Converts a path to a relative or absolute URI reference.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! Findings of all texts by rule: which rules were broken, and how often.
+//! Counts of broken rules over all texts.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) struct Summary(BTreeMap<(Severity, String, String), Broken>);
 
 #[derive(Clone, Copy, Default, Serialize)]
 struct Broken {
-    /// Findings in all texts.
+    /// Number of findings in all texts.
     findings: usize,
-    /// Texts that have one.
+    /// Number of texts with at least one finding.
     texts: usize,
 }
 
-/// A row of the summary.
+/// Row of the summary.
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     rule: &'a str,
@@ -32,7 +32,7 @@ pub(super) struct Row<'a> {
 }
 
 impl Summary {
-    /// Counts the findings of a text.
+    /// Adds the findings of a text.
     pub(super) fn add(&mut self, verdict: &Verdict) {
         let mut own: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
         for finding in &verdict.findings {
@@ -45,7 +45,7 @@ impl Summary {
         }
     }
 
-    /// The rules that were broken: errors first, the most frequent first.
+    /// Rows sorted by severity, errors first, then by frequency.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self
             .0
@@ -56,7 +56,7 @@ impl Summary {
         rows
     }
 
-    /// The rows for people, one a line.
+    /// Formats the rows for people, one a line.
     pub(super) fn lines(&self) -> String {
         let rows = self.rows();
         if rows.is_empty() {

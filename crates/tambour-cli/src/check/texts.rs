@@ -1,4 +1,4 @@
-//! The texts inside files: whole files, records, examples.
+//! Texts within files: whole files, records and examples.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,10 +20,10 @@ use super::{Checked, Part, Run};
 use crate::input::{self, STDIN};
 use crate::output;
 
-/// What is checked, and how.
+/// Settings of a check.
 pub(super) struct Plan<'a> {
     pub(super) contract: Contract,
-    /// Whether it was asked for, and not taken since nothing was.
+    /// Whether the contract was given rather than detected.
     pub(super) named: bool,
     pub(super) options: Options,
     pub(super) examples: bool,
@@ -31,7 +31,7 @@ pub(super) struct Plan<'a> {
     pub(super) contract_field: Option<&'a str>,
 }
 
-/// Dialects whose replies are not written in JSON.
+/// Dialects whose replies are not JSON.
 const TEXTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
 const PLAIN: &str = "plain";
 
@@ -42,7 +42,7 @@ const REPLIES: &[&str] =
     &["txt", "md", "markdown", "xml", "html", "json", "jsonl", "ndjson", "sse", "reply", "in", "out", "log"];
 
 impl Plan<'_> {
-    /// Which files of a directory are looked at.
+    /// Endings of the files that a directory is searched for.
     pub(super) fn file_types(&self) -> &'static [&'static str] {
         match self.contract {
             _ if self.examples => MARKDOWN,
@@ -56,7 +56,7 @@ impl Plan<'_> {
     pub(super) fn check(&self, file: &File, run: &mut Run) -> Result<()> {
         let path = file.path.display().to_string();
         run.progress.set_message(path.clone());
-        // What comes from standard input has no ending that tells: the arguments do.
+        // Standard input has no ending; the arguments decide.
         let is_stdin = file.path == Path::new(STDIN);
         match self.field {
             Some(field) if is_stdin || has_ending(&file.path, RECORDS) => {
@@ -76,8 +76,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// The reason why a file is no reply: it has records, and nobody said which field of them holds the reply. A dialect that is
-    /// written in JSON, or of calls in JSON, is taken at its word.
+    /// Returns a complaint when a file holds records and no field was named. Dialects written in JSON, or with
+    /// calls in JSON, are exempt when named: their replies may look like records.
     fn records_unread(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
         let named = has_ending(file, RECORDS);
@@ -90,7 +90,7 @@ impl Plan<'_> {
         ((named || records.count > 1) && (is_text || plain())).then(|| records.unread())
     }
 
-    /// Checks all of a text, or the examples in it.
+    /// Checks a whole text, or the examples in it.
     pub(super) fn text(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
         if self.examples { self.document(path, bytes, run) } else { self.whole(path, bytes, run) }
     }
@@ -202,17 +202,17 @@ impl Plan<'_> {
     }
 }
 
-/// A record: its own contract, if it has one, its reply and its id.
+/// Record with its own contract, if any, its reply and its id.
 struct Record {
     contract: Option<Contract>,
     reply: String,
     id: Option<String>,
 }
 
-/// A document as text, with U+FFFD in the place of bytes that are not UTF-8.
+/// Document as text; bytes that are not UTF-8 are U+FFFD.
 struct Decoded {
     text: String,
-    /// Each U+FFFD: its offset in the text, and by how much what follows it is longer than the bytes up to there.
+    /// Offset of each U+FFFD, and by how many bytes the text up to its end is longer than the document.
     replaced: Vec<(usize, isize)>,
 }
 
@@ -231,7 +231,7 @@ impl Decoded {
         decoded
     }
 
-    /// The offset in the document of an offset in the text.
+    /// Maps an offset in the text to one in the document.
     fn received(&self, at: usize) -> usize {
         let before = self.replaced.partition_point(|(start, _)| *start < at);
         let longer = before.checked_sub(1).map_or(0, |last| self.replaced[last].1);
@@ -239,7 +239,7 @@ impl Decoded {
     }
 }
 
-/// Records that cannot be checked: reports have all of them, and people are told of the first ones and how many more there are.
+/// Unreadable records: reports list all of them, messages only the first few and a count.
 #[derive(Default)]
 struct Faults {
     count: usize,

@@ -1,4 +1,4 @@
-//! `tambour mcp`: what the commands do, as tools of an MCP server on standard input and output.
+//! `tambour mcp`: the commands as tools of an MCP server on standard input and output.
 
 mod tools;
 
@@ -27,7 +27,7 @@ use crate::{Outcome, output};
     Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
 pub(crate) struct Args {}
 
-/// Bytes of one message: a text as long as a reply may be, with its escapes.
+/// Longest message in bytes: a reply of the longest length, with escapes.
 const MESSAGE: usize = 3 * tools::TEXT;
 
 pub(crate) fn run(_: &Args) -> Result<Outcome> {
@@ -37,7 +37,7 @@ pub(crate) fn run(_: &Args) -> Result<Outcome> {
         .build()
         .context("the runtime cannot be started")?;
     let served = runtime.block_on(serve());
-    // A read of standard input cannot be broken off, and nothing is left to be done.
+    // A read of standard input cannot be cancelled, so it is abandoned.
     runtime.shutdown_background();
     served
 }
@@ -49,7 +49,7 @@ async fn serve() -> Result<Outcome> {
     let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
     let running = match Server::new().serve(transport).await {
         Ok(running) => running,
-        // Who asks for nothing gets nothing.
+        // The client closed the connection without a request.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ended(&too_long)),
         Err(error) => {
             output::complain(&format!("the client did not begin as MCP clients do: {error}"));
@@ -68,9 +68,9 @@ fn ended(too_long: &AtomicBool) -> Outcome {
     Outcome::Refused
 }
 
-/// The server.
+/// MCP server.
 struct Server {
-    /// How many calls are worked on at a time; the others wait.
+    /// Permits for calls in progress; further calls wait.
     places: Arc<Semaphore>,
 }
 
@@ -111,9 +111,9 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        // Never closed.
+        // The semaphore is never closed.
         let place = self.places.clone().acquire_owned().await.ok();
-        // A long text takes its time; messages go on meanwhile.
+        // A long text must not block the messages of other calls.
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
             (entry.run)(arguments)

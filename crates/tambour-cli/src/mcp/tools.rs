@@ -1,4 +1,4 @@
-//! The tools: their arguments, and what they give. The work is that of the commands of the same names.
+//! Tools of the MCP server: arguments and results. Each runs the command of its name.
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ use crate::decode::{Finish, Lines};
 use crate::repair::{Repair, Repaired};
 use crate::{Outcome, args, json, output};
 
-/// Bytes of a text: those of one reply ([`Limits::input`]).
+/// Longest text in bytes, that of one reply ([`Limits::input`]).
 pub(super) const TEXT: usize = 16 << 20;
 
-/// A tool.
+/// Tool of the server.
 pub(super) struct Entry {
     pub(super) name: &'static str,
     title: &'static str,
     about: &'static str,
     schema: fn() -> Arc<JsonObject>,
-    /// Does it; an error is a mistake of the caller.
+    /// Runs the tool; an error is a mistake of the caller.
     pub(super) run: fn(Value) -> Result<Done>,
 }
 
-/// What a tool gives.
+/// Result of a tool.
 pub(super) struct Done {
-    /// What the command prints.
+    /// Output of the command.
     pub(super) text: String,
-    /// What the command says beside it.
+    /// Messages of the command.
     pub(super) notes: Option<String>,
     pub(super) structured: Value,
 }
@@ -84,7 +84,7 @@ pub(super) const TOOLS: &[Entry] = &[
 ];
 
 impl Entry {
-    /// The tool as clients see it.
+    /// Describes the tool to clients.
     pub(super) fn listed(&self) -> Tool {
         let read_only = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true);
         Tool::new(self.name, self.about, (self.schema)())
@@ -93,21 +93,21 @@ impl Entry {
     }
 }
 
-/// Hold a text against a contract.
+/// Check a text against a contract.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckArgs {
-    /// The text.
+    /// Text.
     #[schemars(length(max = TEXT))]
     text: String,
-    /// Dialect of the reply, or `events` for the transcript of a stream; what it is found to be when absent.
+    /// Dialect of the reply, or `events` for the transcript of a stream; detected when absent.
     #[schemars(with = "String", extend("enum" = contracts()))]
     #[serde(default)]
     contract: Option<String>,
-    /// How findings are judged.
+    /// Severity of findings.
     #[serde(default)]
     profile: Strictness,
-    /// The text is Markdown, and the fenced examples in it are checked.
+    /// Check the fenced examples in the text, which is Markdown.
     #[serde(default)]
     examples: bool,
     /// Options of the reading by name, such as `{"thinkingml.serp_block": "optional"}`.
@@ -120,20 +120,20 @@ struct CheckArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DecodeArgs {
-    /// The reply.
+    /// Reply.
     #[schemars(length(max = TEXT))]
     text: String,
     /// Dialect of the reply.
     #[serde(default = "auto")]
     #[schemars(extend("enum" = dialects()))]
     from: String,
-    /// Why the model stopped.
+    /// Finish reason of the reply.
     #[serde(default)]
     finish: Finish,
-    /// Give extension events too.
+    /// Include extension events.
     #[serde(default)]
     extensions: bool,
-    /// Give findings as `finding` events too.
+    /// Include findings as `finding` events.
     #[serde(default)]
     findings: bool,
     /// Options of the reading by name, such as `{"plain.thinking": "skip"}`.
@@ -146,14 +146,14 @@ struct DecodeArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RepairArgs {
-    /// The reply.
+    /// Reply.
     #[schemars(length(max = TEXT))]
     text: String,
     /// Dialect of the reply.
     #[serde(default = "auto")]
     #[schemars(extend("enum" = dialects()))]
     from: String,
-    /// Why the model stopped.
+    /// Finish reason of the reply.
     #[serde(default)]
     finish: Finish,
     /// Options of the reading by name.
@@ -166,10 +166,10 @@ struct RepairArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct JsonArgs {
-    /// The text.
+    /// Text.
     #[schemars(length(max = TEXT))]
     text: String,
-    /// Take only a text that is JSON as it stands (RFC 8259).
+    /// Accept only a text that is valid JSON (RFC 8259).
     #[serde(default)]
     strict: bool,
 }
@@ -178,13 +178,13 @@ struct JsonArgs {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ContractArgs {
-    /// The dialect.
+    /// Dialect.
     #[schemars(extend("enum" = shown()))]
     dialect: String,
     /// Form of the contract.
     #[serde(default)]
     format: Format,
-    /// Language of the instructions; that of the option `text_language` when absent, `zh` when that is absent too.
+    /// Language of the instructions; default: the option `text_language`, else `zh`.
     #[schemars(with = "Lang")]
     #[serde(default)]
     lang: Option<Lang>,
@@ -211,7 +211,7 @@ fn shown() -> Vec<&'static str> {
     told.map(|entry| entry.name).collect()
 }
 
-/// The options by name, with what each one takes. Values are text, or what the text would be as JSON.
+/// Describes the options by name. Values are text, or what the text would be as JSON.
 fn options() -> Map<String, Value> {
     let all = tambour::settings::all().filter(|(_, setting)| setting.name != "profile");
     let described = all.map(|(_, setting)| {
@@ -253,7 +253,7 @@ fn check_text(given: &CheckArgs) -> Result<Done> {
         let structured = json!({"verdict": verdict, "examples": verdicts});
         return Ok(Done { text: lines.join("\n"), notes: None, structured });
     }
-    // One text has one verdict.
+    // A single text has a single verdict.
     let structured = verdicts.pop().unwrap_or_default();
     let notes = given.contract.is_none().then(|| {
         let kind = structured["contract"].as_str().unwrap_or_default();
@@ -298,7 +298,7 @@ fn find(given: &JsonArgs) -> Result<Done> {
         let structured = json!({"found": false, "findings": findings});
         return Ok(Done { text: "there is no JSON value".to_owned(), notes, structured });
     };
-    // In text, so that no digit is lost on the way.
+    // A string keeps all digits of the numbers.
     let structured = json!({"found": true, "json": value, "findings": findings});
     Ok(Done { text: value, notes, structured })
 }
@@ -322,7 +322,7 @@ fn contract(given: &ContractArgs) -> Result<Done> {
     Ok(Done { text, notes: None, structured })
 }
 
-/// Findings in lines, as commands print them.
+/// Formats findings in lines, as commands print them.
 fn noted(findings: &[Finding]) -> Option<String> {
     let lines: Vec<String> = findings.iter().map(|finding| output::line("text", finding)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

@@ -1,4 +1,4 @@
-//! `tambour prompt render`: a prompt and a context to the text or the messages for a model.
+//! `tambour prompt render`: renders a prompt with a context to text or role messages.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tambour_prompt::tokens;
 
 use crate::{Outcome, args, input, output};
 
-/// Render a prompt with a context; what was left out and noticed goes to standard error
+/// Render a prompt with a context; omissions and warnings go to standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render -\n\n\
@@ -24,41 +24,41 @@ use crate::{Outcome, args, input, output};
     the variables of the templates: user, char, history, state, now, seed and any other name.\n\
     Exit code 1: a file that is broken, or a template that cannot be rendered.")]
 pub(crate) struct Args {
-    /// JSON file with the context; an empty one if absent
+    /// JSON file with the context; empty if absent
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
     /// Print role messages, one JSON array
     #[arg(long)]
     messages: bool,
-    /// Take world info and variables of another prompt, card or book too
+    /// Add world info and variables of another prompt, card or book
     #[arg(long = "with", value_name = "FILE")]
     others: Vec<PathBuf>,
-    /// Tokens of the prompt, at most
+    /// Most tokens of the prompt
     #[arg(long, value_name = "N")]
     max_context: Option<usize>,
-    /// What tokens are counted with
+    /// Tokenizer that counts tokens
     #[arg(long, value_enum, default_value_t = Tokenizer::O200k)]
     tokenizer: Tokenizer,
-    /// JSON file with what world info did in earlier turns (sticky, cooldown); it is made, and written anew after each turn
+    /// JSON file with timed effects of world info (sticky, cooldown); created if missing, updated after each turn
     #[arg(long, value_name = "FILE")]
     timed: Option<PathBuf>,
-    /// A variable that is missing is an error
+    /// Fail on a missing variable
     #[arg(long)]
     strict: bool,
-    /// Set an option: `text_language=zh` (default) or `en`, in which a model is told of the format of its reply
+    /// Set an option: `text_language=zh` (default) or `en`, the language of format instructions
     #[arg(long = "option", value_name = "K=V", value_parser = args::pair)]
     options: Vec<(String, String)>,
-    /// The prompt; standard input if `-`
+    /// Prompt file; standard input if `-`
     file: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Tokenizer {
-    /// The encoding of newer OpenAI models
+    /// Encoding of newer OpenAI models
     O200k,
-    /// The encoding of GPT-4
+    /// Encoding of GPT-4
     Cl100k,
-    /// A quarter of the characters of ASCII, each other character one
+    /// Quarter of a token for an ASCII character, one token for any other
     Estimate,
 }
 
@@ -108,10 +108,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     options.engine = Some(&engine);
     options.budget = Some(super::budget(&engine));
     options.max_context = args.max_context;
-    // Instructions about the format have the language of all other texts.
+    // Format instructions use the language of all other texts.
     options.language = language;
     options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
-    // Counting takes time, and is needed only where there is a limit.
+    // Token counting is slow, and needed only with a limit.
     let limited = args.max_context.or(skein.max_context).is_some()
         || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
     options.count = if limited { &count } else { &no_count };
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     }
 }
 
-/// What world info did up to now; nothing if there is no such file yet.
+/// Reads the timed effects of world info from earlier turns; empty without a file.
 fn earlier(path: &Path) -> Result<Timed> {
     let bytes = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Timed::default()),
@@ -160,8 +160,8 @@ fn refuse(why: &str) -> Outcome {
     Outcome::Refused
 }
 
-/// A prompt from a file: a Skein, or what an import makes of another one, whose warnings are told and kept. The inner error is for content that is
-/// broken.
+/// Loads a Skein, or converts an imported file and prints its warnings, which `told_before` collects.
+/// The inner error is broken content.
 fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::name_of(Some(path));
     let bytes = input::read(Some(path))?;
@@ -193,7 +193,7 @@ fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, Stri
     Ok(Skein::from_yaml("it", &text).map_err(told))
 }
 
-/// What was imported, as a prompt.
+/// Converts an import to a prompt.
 pub(crate) fn prompt(imported: &Imported) -> Skein {
     match imported.kind {
         Kind::Card => from_card(imported),
@@ -202,7 +202,7 @@ pub(crate) fn prompt(imported: &Imported) -> Skein {
     }
 }
 
-/// Says what was left out and what was noticed, but for what was told of the files.
+/// Prints omissions and warnings, except those already printed for the files.
 fn tell(rendered: &Rendered, told: &[String]) {
     for cut in &rendered.dropped {
         if let Ok(cut) = serde_json::to_string(cut) {

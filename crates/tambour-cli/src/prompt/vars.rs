@@ -1,4 +1,4 @@
-//! `tambour prompt vars`: the variables of templates, scripts and Skeins.
+//! `tambour prompt vars`: lists the variables of templates, scripts and Skeins.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tambour_prompt::template::{Listed, Source, check};
 use crate::input;
 use crate::{Outcome, output};
 
-/// List the variables of templates, scripts and Skeins: used, undefined, unused, one a line with its place
+/// List used, undefined and unused variables of templates, scripts and Skeins, one a line with its place
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  echo 'Hi {name}, it is {%time%}' | tambour prompt vars -\n\n\
     What a script declares is defined for all files. YAML files are scripts (`sessions`) or Skeins (`blocks`), all others \

@@ -1,4 +1,4 @@
-//! What the user sees of a dialogue.
+//! Terminal output of a dialogue.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,7 +11,7 @@ use crate::output;
 pub(super) struct Screen {
     language: Language,
     coloured: bool,
-    /// Whether a person is at the other end, who wants to be prompted.
+    /// Whether a person is at the terminal and gets prompts.
     interactive: bool,
     /// Whether a message is being written.
     writing: bool,
@@ -28,7 +28,7 @@ impl Screen {
         }
     }
 
-    /// The next text of a message.
+    /// Prints the next text of a message.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         self.writing = true;
@@ -42,7 +42,7 @@ impl Screen {
         self.writing
     }
 
-    /// The message is over, if there was one.
+    /// Ends the current message, if there is one.
     pub(super) fn ends_message(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.writing) {
             let mut stdout = io::stdout().lock();
@@ -52,7 +52,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What the client is asked to do.
+    /// Prints a request of the dialogue to the client.
     pub(super) fn request(&mut self, event: &Extension) -> io::Result<()> {
         let data = event.data();
         let fields = data.as_object().into_iter().flatten().filter(|(name, _)| *name != "call_id");
@@ -64,7 +64,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Asks for a line.
+    /// Prints the prompt for a line.
     pub(super) fn prompt(&self, answer: bool) -> io::Result<()> {
         if !self.interactive {
             return Ok(());
@@ -74,7 +74,7 @@ impl Screen {
         stdout.flush()
     }
 
-    /// Where the dialogue stands.
+    /// Prints the position of the dialogue.
     pub(super) fn info(&self, turn: &Turn, dialogue: &Dialogue) -> io::Result<()> {
         let (round, level, none) = match self.language {
             Language::Zh => ("轮次", "理解度", "（无）"),
@@ -99,7 +99,7 @@ impl Screen {
         self.dim(&variables.to_string())
     }
 
-    /// The dialogue is over.
+    /// Prints the end of the dialogue.
     pub(super) fn over(&self, turn: &Turn) -> io::Result<()> {
         let decision = turn.metadata.as_ref().and_then(|metadata| metadata.exit_decision.as_ref());
         let over = match self.language {
@@ -112,7 +112,7 @@ impl Screen {
         }
     }
 
-    /// A line beside the dialogue.
+    /// Prints a dimmed line that is no part of the dialogue.
     fn dim(&self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         let text: String = text.chars().map(output::visible).collect();

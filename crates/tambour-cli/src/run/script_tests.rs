@@ -1,4 +1,4 @@
-//! `tambour run --test`: runs of scripts that are held against what they came to before.
+//! `tambour run --test`: repeats recorded runs of scripts and compares the results.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -18,7 +18,7 @@ use crate::{Outcome, input};
 /// Form of the printed results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A line for each test and each difference
+    /// One line for each test and each difference
     Pretty,
     /// JUnit XML: a suite for each test, a case for each turn
     Junit,
@@ -26,21 +26,21 @@ pub(super) enum Format {
 
 /// Result of one test.
 struct Tested {
-    /// Its file.
+    /// Path of the test.
     name: String,
-    /// Its turns.
+    /// Number of turns.
     turns: usize,
     verdict: Verdict,
 }
 
 enum Verdict {
-    /// It ran; nothing differs where the list is empty.
+    /// The test ran; the list has the differences.
     Ran(Vec<Difference>),
-    /// Its script cannot run, for these faults.
+    /// The script has faults and cannot run.
     Refused(String),
-    /// It cannot be read, or names a script that cannot.
+    /// The test or its script cannot be read.
     Unreadable {
-        /// Line and column, each behind a colon; empty where they are not known.
+        /// `:line:column`, or empty if unknown.
         place: String,
         message: String,
     },
@@ -133,7 +133,7 @@ impl Tested {
     }
 }
 
-/// A difference in one line.
+/// Formats a difference in one line.
 fn told(difference: &Difference) -> String {
     let Difference { field, expected, found, .. } = difference;
     format!("{field}: expected {expected}, found {found}")
@@ -154,7 +154,7 @@ fn pretty(tested: &Tested) -> String {
     }
 }
 
-/// The document of all results.
+/// Formats all results as one JUnit document.
 fn junit(results: &[Tested]) -> String {
     let (mut suites, mut all) = (String::new(), (0, 0, 0));
     for tested in results {

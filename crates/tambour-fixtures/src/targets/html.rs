@@ -1,4 +1,4 @@
-//! Text with inline HTML.
+//! Fuzz target: text with inline HTML.
 
 use pulldown_cmark::{Event, Options, Parser};
 use tambour::html::{Mode, Piece, Sanitizer};
@@ -8,11 +8,11 @@ use tambour::span::Place;
 use super::pieces;
 use crate::random::Random;
 
-/// Sanitises text; its first byte seeds the cuts and chooses the mode and the limits.
+/// Sanitises text after its first byte, which seeds the cuts and chooses the mode and the limits.
 ///
 /// # Panics
-/// The result depends on the cuts, is another one the second time, more is held back than documented, or a reader of Markdown
-/// finds HTML in it that is not on the list.
+/// The result depends on the cuts, changes the second time, holds back more than documented, or has HTML for
+/// a Markdown reader that is not on the list.
 pub fn html(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
@@ -50,7 +50,7 @@ pub fn html(data: &[u8]) {
         let again = read(&whole.0, &[&whole.0]).0;
         assert_eq!(again, whole.0, "the second time, {mode:?}: {text:?}");
     }
-    // Definition lists and blocks of metadata are in no dialect that a chat is shown with.
+    // No chat renders definition lists and metadata blocks.
     let others = Options::ENABLE_DEFINITION_LIST
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
@@ -64,7 +64,7 @@ pub fn html(data: &[u8]) {
     }
 }
 
-/// Whether all that is a tag for a browser is one of the list.
+/// Returns whether every tag that a browser would see is on the list.
 fn is_listed(html: &str) -> bool {
     html.match_indices('<').all(|(at, _)| {
         let rest = html[at + 1..].trim_start_matches('/');
@@ -81,7 +81,7 @@ fn is_listed(html: &str) -> bool {
     })
 }
 
-/// Seeded inputs for [`html()`].
+/// Makes seeded inputs for [`html()`].
 #[must_use]
 pub fn html_input(random: &mut Random) -> Vec<u8> {
     let mut data = vec![random.bits() as u8];
@@ -94,7 +94,7 @@ pub fn html_input(random: &mut Random) -> Vec<u8> {
     data
 }
 
-/// Text made of tags, half tags and what surrounds them; with Markdown that is code if `code` says so.
+/// Makes text of tags, half tags and their surroundings, with Markdown code if `code` is set.
 #[must_use]
 pub fn html_soup(random: &mut Random, code: bool) -> String {
     let mut soup = String::new();

@@ -1,4 +1,4 @@
-//! Text as JSON.
+//! Fuzz target: text as JSON.
 
 use serde_json::Value;
 use tambour::limits::Limits;
@@ -7,11 +7,11 @@ use tambour::repair::json::{Reader, Values, strict};
 use super::pieces;
 use crate::random::Random;
 
-/// Reads text as JSON: valid JSON gives what serde_json gives, without a repair; any text gives the same values and
-/// reports however it is cut.
+/// Reads text as JSON. Valid JSON must give the values of serde_json without a repair; any text must give the
+/// same values and reports for all cuts.
 ///
 /// # Panics
-/// It does not.
+/// An invariant is broken.
 pub fn json(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
@@ -32,14 +32,14 @@ pub fn json(data: &[u8]) {
         strict(&text, &limits).unwrap_or_else(|report| panic!("valid {text:?} is refused: {report:?}"));
     assert!(same(&value, &expected), "strict reading of {text:?} gives {value}");
     let (values, mut reports, _) = read(Reader::document, &[&text]);
-    // Valid JSON may have a key twice, which is told all the same.
+    // Valid JSON may repeat a key, which is still reported.
     reports.retain(|report| report.rule.code != "duplicate_key");
     assert!(reports.is_empty(), "repairs of valid {text:?}: {reports:?}");
     assert_eq!(values.len(), 1, "values of {text:?}");
     assert!(same(&values[0].value, &expected), "repairing reading of {text:?} gives {}", values[0].value);
 }
 
-/// Whether two values are equal, numbers by what they are rather than by how they are kept.
+/// Compares two values, numbers by value rather than by representation.
 #[must_use]
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
@@ -52,7 +52,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Seeded inputs for [`json()`]: valid JSON, the same with a mutation, and soup.
+/// Makes seeded inputs for [`json()`]: valid JSON, mutated JSON, and soup.
 #[must_use]
 pub fn json_input(random: &mut Random) -> Vec<u8> {
     let mut data = vec![random.bits() as u8];

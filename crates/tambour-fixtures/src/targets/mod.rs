@@ -1,6 +1,6 @@
-//! What the fuzz targets check, one function a target: bytes in, a panic when something does not hold.
+//! Fuzz targets, a function each: bytes in, a panic when an invariant is broken.
 //!
-//! `fuzz/` runs them on inputs that libFuzzer makes; the library's tests run them on seeded random inputs.
+//! `fuzz/` runs them on inputs from libFuzzer; the library's tests run them on seeded random inputs.
 
 mod html;
 mod json;
@@ -18,16 +18,16 @@ use crate::reading::{Case, Cuts, Reading};
 use crate::words::{self, Replies, Trial};
 use crate::{fixture, grammar};
 
-/// Inputs up to this size are read byte by byte too.
+/// Largest input that is also read byte by byte.
 const BYTEWISE: usize = 4 << 10;
 
-/// Prefixes of an input that are read for themselves.
+/// Number of prefixes of an input that are read separately.
 const PREFIXES: usize = 12;
 
-/// Reads the rest of `data` as `dialect`; its first byte seeds the cuts, its second chooses end and profile.
+/// Reads `data` as `dialect`; its first byte seeds the cuts, its second chooses end and profile.
 ///
 /// # Panics
-/// The stream is not valid, depends on the cuts, or more is held back than documented.
+/// The stream is invalid or depends on the cuts, or more is held back than documented.
 pub fn dialect(dialect: &str, data: &[u8]) {
     let [seed, choice, input @ ..] = data else { return };
     let mut options = Options::default();
@@ -35,12 +35,12 @@ pub fn dialect(dialect: &str, data: &[u8]) {
         options.profile = Profile::Strict;
     }
     if dialect == "toolcall" {
-        // Without tools nothing is called.
+        // Without tools no call is accepted.
         let any = serde_json::json!({"type": "object"});
         let tools = serde_json::json!({"f": any, "note": any, "ping": any, "get_weather": any});
         options.set("tools", tools).expect("an option");
     }
-    // Small limits, so that short inputs reach them.
+    // Small limits are reached by short inputs.
     if choice & 2 == 2 {
         (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
     }
@@ -63,7 +63,7 @@ pub fn dialect(dialect: &str, data: &[u8]) {
     }
 }
 
-/// How the marks begin that end reasoning.
+/// Beginnings of the marks that end reasoning.
 const CLOSING: &[&str] = &[
     "</think",
     "</thought",
@@ -80,21 +80,21 @@ const CLOSING: &[&str] = &[
     "<|start|>",
 ];
 
-/// A cut reply acts never, and what acts at the end of one prefix acts just so at the end of every longer one: had it been
-/// cut, more text would have changed it.
+/// Checks that a truncated reply never acts, and that the actions of one prefix recur in every longer one:
+/// otherwise more text would have changed them.
 fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Result<(), String> {
     let whole_acts = actions(whole);
     if *case.end != End::stop() && !whole_acts.is_empty() {
         return Err("a cut reply acts".to_owned());
     }
-    // A closing mark makes thoughts of what came before it.
+    // A closing mark turns all text before it into thoughts.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
-    // Calls of these stand by themselves: each acts when it is whole, and others may follow (F-214, R-68).
+    // Calls of these dialects are independent: each acts when complete, and others may follow (F-214, R-68).
     let is_filament = whole.events.iter().any(|event| match event {
         Event::Completed(completed) => completed.metadata.dialect == "filament",
         _ => false,
     });
-    // What has failed does not say as what it was read.
+    // A failed reply does not name the dialect it was read as.
     let is_filament =
         is_filament || case.dialect == "auto" && tambour::dialect::detect(&text).name == "filament";
     if matches!(case.dialect, "filament" | "toolcall")
@@ -121,16 +121,16 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
     Ok(())
 }
 
-/// The events of a reading that make something happen.
+/// Returns the events of a reading that act.
 fn actions(reading: &Reading) -> Vec<&Event<'static>> {
     reading.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).collect()
 }
 
-/// Accounts for the marker words of a reply, which is the rest of `data`; its first four bytes choose the dialect, seed the
-/// cuts, and say how it is read.
+/// Accounts for the marker words of a reply. The first four bytes of `data` choose the dialect, seed the
+/// cuts, and choose the settings.
 ///
 /// # Panics
-/// A word is lost or comes twice, or the reading depends on the cuts.
+/// A word is lost or duplicated, or the reading depends on the cuts.
 pub fn words(data: &[u8]) {
     let [dialect, seed, low, high, input @ ..] = data else { return };
     let entry = &DIALECTS[usize::from(*dialect) % DIALECTS.len()];
@@ -141,7 +141,8 @@ pub fn words(data: &[u8]) {
     }
 }
 
-/// Seeded inputs for [`words()`]: the damaged replies of [`trial`](crate::words::trial), without reasoning beside them.
+/// Makes seeded inputs for [`words()`]: damaged replies of [`trial`](crate::words::trial), without separate
+/// reasoning.
 #[must_use]
 pub fn words_input(dialect: usize, seed: u64, replies: &Replies) -> Vec<u8> {
     let trial = words::trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
@@ -151,7 +152,7 @@ pub fn words_input(dialect: usize, seed: u64, replies: &Replies) -> Vec<u8> {
     data
 }
 
-/// Seeded inputs for [`dialect()`]: one of `replies` with mutations, or soup.
+/// Makes seeded inputs for [`dialect()`]: mutations of `replies`, or soup.
 #[must_use]
 pub fn dialect_input(random: &mut Random, replies: &[Vec<u8>]) -> Vec<u8> {
     let mut data = vec![random.bits() as u8, random.bits() as u8];
@@ -168,7 +169,7 @@ pub fn dialect_input(random: &mut Random, replies: &[Vec<u8>]) -> Vec<u8> {
     data
 }
 
-/// `text` in pieces that are cut at the nearest characters.
+/// Cuts `text` at the characters nearest to `cuts`.
 fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut from = 0;

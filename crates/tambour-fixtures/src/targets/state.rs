@@ -1,15 +1,15 @@
-//! Paths and operations of a state.
+//! Fuzz target: paths and operations of a state.
 
 use serde_json::{Map, Value, json};
 use tambour::state::{Applied, ApplyOptions, Operation, Path, apply, diff};
 
 use crate::random::Random;
 
-/// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`: paths are written as they
-/// are read, operations can be taken back and done again exactly, and those that are refused leave no trace.
+/// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`: paths print
+/// as they are read, operations undo and redo exactly, and refused ones change nothing.
 ///
 /// # Panics
-/// It does not.
+/// An invariant is broken.
 pub fn state(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for path in [text.parse::<Path>(), Path::from_pointer(&text)].into_iter().flatten() {
@@ -44,11 +44,12 @@ pub fn state(data: &[u8]) {
     }
 }
 
-/// Each operation alone does what it does in the block, and a refused one changes nothing.
+/// Checks that each operation alone has the effect it has in the block, and that a refused one changes
+/// nothing.
 fn one_by_one(before: &Value, operations: &[Operation], applied: &Applied, after: &Value) {
     let mut state = before.clone();
     for (operation, expected) in operations.iter().zip(&applied.results) {
-        // With the order of fields, which makes no two values different.
+        // The text shows the order of fields, which comparison of values ignores.
         let last = state.to_string();
         let result = apply(&mut state, std::slice::from_ref(operation), &ApplyOptions::default()).remove(0);
         assert_eq!((result.ok, result.reason), (expected.ok, expected.reason), "{operation:?} on {last}");
@@ -59,7 +60,7 @@ fn one_by_one(before: &Value, operations: &[Operation], applied: &Applied, after
     assert_eq!(state.to_string(), after.to_string());
 }
 
-/// Seeded inputs for [`state()`]: paths, and operations on states whose parts they often hit.
+/// Makes seeded inputs for [`state()`]: paths, and operations that often match parts of the state.
 #[must_use]
 pub fn state_input(random: &mut Random) -> Vec<u8> {
     if random.below(4) == 0 {

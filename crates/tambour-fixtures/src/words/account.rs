@@ -1,4 +1,4 @@
-//! Where the words of a reply went.
+//! Account of the words of a reply: delivered, covered by a finding, or lost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,18 @@ use tambour::{Event, Finding, Severity};
 
 use super::{LEN, Word, find, marker, mendable};
 
-/// Where a word can be delivered.
+/// Kind of text that a word is delivered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `serp_summary`.
     Summary,
-    /// The title of a phase.
+    /// Title of a phase.
     Title,
-    /// The text of a phase.
+    /// Text of a phase.
     Phase,
-    /// The answer.
+    /// Answer.
     Final,
-    /// A search query.
+    /// Search query.
     Query,
     /// `draft_delta`.
     Draft,
@@ -28,17 +28,17 @@ pub enum Kind {
     Aside,
     /// Name and arguments of a call.
     Args,
-    /// What the model assessed in a round, its reason to end included.
+    /// Assessment of a round, with its reason to end.
     Assessment,
-    /// What stands in blocks: operations, status, details, choices, components, media.
+    /// Content of a block: operations, status, details, choices, components, media.
     Block,
 }
 
-/// Rules that move text: where one of their findings is, words of one kind may have changed places.
+/// Rules that move text: their findings allow words of one kind to change places.
 const MOVES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-013", "T-014", "T-035"];
 
-/// What a repair says when text is not delivered. A finding with another repair covers no lost word: what it is about was
-/// kept. One without a repair does: what it is about is not used, unless it is mere information.
+/// Repair texts of findings whose text is not delivered. A finding with another repair covers no lost word,
+/// since its text was kept. A finding without a repair does, unless it is information only.
 const GONE: &[&str] = &[
     "left out",
     "left them out",
@@ -58,67 +58,67 @@ const GONE: &[&str] = &[
     "the safe fallback",
 ];
 
-/// Those that say that nothing in their span is delivered.
+/// Repair texts that exclude delivery of anything in the span.
 const NOTHING: &[&str] = &["left out", "left them out", "left it out", "taken out"];
 
-/// What happened to the words of one reply.
+/// Fate of the words of a reply.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    /// Words that were whole in the reply.
+    /// Number of whole words in the reply.
     pub checked: usize,
-    /// How many of them were delivered, by kind.
+    /// Number of delivered words, by kind.
     pub delivered: BTreeMap<Kind, usize>,
-    /// How many of them were not and lie in a finding, by its code (of several the one with the shortest span).
+    /// Number of words that only a finding covers, by code (that of the shortest span).
     pub found: BTreeMap<String, usize>,
 }
 
 impl Account {
-    /// Adds what happened to the words of another reply.
+    /// Adds the account of another reply.
     pub fn add(&mut self, other: &Account) {
         self.checked += other.checked;
         other.delivered.iter().for_each(|(kind, count)| *self.delivered.entry(*kind).or_default() += count);
         other.found.iter().for_each(|(code, count)| *self.found.entry(code.clone()).or_default() += count);
     }
 
-    /// The words that only a finding has.
+    /// Number of words that only a finding covers.
     #[must_use]
     pub fn only_found(&self) -> usize {
         self.found.values().sum()
     }
 }
 
-/// What is wrong with a reading.
+/// Fault of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// In which way.
+    /// Kind of fault.
     pub fault: Fault,
-    /// The word, if it is about one.
+    /// Affected word, if any.
     pub word: Option<Word>,
-    /// The whole story.
+    /// Complete description.
     pub message: String,
 }
 
-/// Ways in which a reading is wrong.
+/// Kind of fault of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A word is in no event and in no span.
     Lost,
-    /// A word is delivered more often than it stands in the reply.
+    /// A word is delivered more often than the reply has it.
     Twice,
     /// Words of one kind changed places.
     Order,
-    /// A word is delivered, and a finding says that it was left out.
+    /// A word is delivered although a finding reports it as left out.
     Untrue,
-    /// A finding has a place that is none.
+    /// A finding has an invalid place.
     Place,
     /// Events or findings depend on the cuts.
     Cuts,
-    /// The stream is not valid.
+    /// The stream is invalid.
     Stream,
 }
 
 impl Complaint {
-    /// The fault and the finding it is about, for counting.
+    /// Name of the fault and of the finding it is about, for counting.
     #[must_use]
     pub fn class(&self) -> String {
         let code = self.message.split("code: \"").nth(1).and_then(|rest| rest.split('"').next());
@@ -136,30 +136,30 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// One reply and what was found in it. A stream may have several, in a tool loop.
+/// Reply with its findings. A stream may have several, in a tool loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// The reply.
+    /// Raw reply.
     pub input: &'a [u8],
-    /// Reasoning that came beside it.
+    /// Reasoning received separately.
     pub reasoning: Option<&'a str>,
-    /// What was found.
+    /// Findings on the reply.
     pub findings: &'a [Finding],
 }
 
 impl Received<'_> {
-    /// Its words, those of the reply itself with their places.
+    /// Words of the reply with their offsets, and those of the reasoning without.
     fn words(&self) -> impl Iterator<Item = (Option<usize>, Word)> {
         let beside = find(self.reasoning.unwrap_or_default().as_bytes()).map(|(_, word)| (None, word));
         beside.chain(find(self.input).map(|(at, word)| (Some(at), word)))
     }
 
-    /// Whether a list of queries may stand before the word at `at`.
+    /// Returns whether the word at `at` may be within a list of queries.
     fn in_queries(&self, at: usize) -> bool {
         self.input[..at].windows(7).any(|window| window == b"queries")
     }
 
-    /// The finding with the shortest span that tells of the loss of the word at `at`.
+    /// Finds the finding with the shortest span that reports the loss of the word at `at`.
     fn covering(&self, at: usize) -> Option<&Finding> {
         // Unknown fields of a plan stay in its event (P-029).
         let unused = |finding: &Finding| {
@@ -168,18 +168,18 @@ impl Received<'_> {
         let tells = |finding: &&Finding| unused(finding) || says(finding, GONE);
         let whole = self.findings.iter().filter(tells).filter(|finding| covers(finding, at));
         whole.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
-            // A limit, or what comes next, may cut a word.
+            // A limit or the next structure may cut a word.
             let parts = |finding: &&Finding| finding.span.start < at + LEN && at < finding.span.end;
             self.findings.iter().filter(tells).find(parts)
         })
     }
 }
 
-/// Accounts for every word of the replies of one stream. `written` is the last reply as it should have been written, for
-/// what a dialect keeps beside its events.
+/// Accounts for every word of the replies of a stream. `written` is the last reply as rewritten, for text
+/// that a dialect keeps outside its events.
 ///
 /// # Errors
-/// Words that were lost, came twice or in another order, and findings whose place is none.
+/// Words that were lost, duplicated or reordered, and findings with invalid places.
 pub fn account(
     replies: &[Received<'_>],
     events: &[Event<'_>],
@@ -197,7 +197,7 @@ pub fn account(
         let sent = count(word);
         account.checked += places.len();
         let spans: Vec<&Finding> = places.iter().filter_map(|(reply, at)| reply.covering((*at)?)).collect();
-        // A stream that ends in an error sends no queries: the error says so.
+        // A stream that ends in an error sends no queries: the error stands for them.
         let queries =
             |(reply, at): &(&Received<'_>, Option<usize>)| at.is_some_and(|at| reply.in_queries(at));
         let failed = !events.contains(&Event::FinalEnd) && places.iter().all(queries);
@@ -227,12 +227,12 @@ pub fn account(
         *account.delivered.entry(*kind).or_default() += words.len();
     }
     for (&word, places) in &expected {
-        // An answer that was quoted in a phase was told there before it proved to be the only one.
+        // An answer quoted in a phase is delivered there before it turns out to be the only one.
         let again = |(reply, at): &&(&Received<'_>, Option<usize>)| {
             let quoted = |found: &&Finding| says(found, &["read as the answer too"]);
             at.is_some_and(|at| reply.findings.iter().filter(quoted).any(|found| covers(found, at)))
         };
-        // What is taken out of the middle of a broken word makes it whole again.
+        // Removing markup from the middle of a broken word makes it whole again.
         let most = places.len()
             + places.iter().filter(again).count()
             + replies.iter().map(|reply| mendable(reply.input, word)).sum::<usize>();
@@ -247,10 +247,11 @@ pub fn account(
     if complaints.is_empty() { Ok(account) } else { Err(complaints) }
 }
 
-/// The first word of one kind that comes in another place than it stands at in the reply.
+/// Finds the first word of a kind that is delivered out of order.
 fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Complaint> {
-    // A mark that closes nothing makes a draft of what stands before it, drafts that have been told among it; a further phase
-    // makes thinking of text that has waited; the last value of a key stands where the key stood first.
+    // An unopened closing mark turns the text before it into a draft, together with drafts already delivered;
+    // a further phase turns waiting text into thinking; the last value of a repeated key takes the place of
+    // the first.
     let moves = |finding: &Finding| {
         let row = MOVES.contains(&finding.rule.as_ref());
         row || finding.code == "think_unopened"
@@ -260,11 +261,11 @@ fn order(replies: &[Received<'_>], delivered: &[(Kind, Vec<Word>)]) -> Option<Co
         return None;
     }
     let all: Vec<Word> = replies.iter().flat_map(Received::words).map(|(_, word)| word).collect();
-    // A broken word that was mended may stand anywhere.
+    // A broken word that was repaired may be anywhere.
     let mended = |word: Word| replies.iter().any(|reply| mendable(reply.input, word) > 0);
     let sound = |word: &&Word| all.contains(word) && !mended(**word);
     for (kind, words) in delivered {
-        // The fields of an assessment, and of a block, are written in an order of their own.
+        // Fields of an assessment and of a block are delivered in a fixed order.
         if matches!(kind, Kind::Assessment | Kind::Block) {
             continue;
         }
@@ -289,7 +290,7 @@ fn says(finding: &Finding, words: &[&str]) -> bool {
     words.iter().any(|word| repair.contains(word))
 }
 
-/// Findings that do not lie in the reply, cut a character, or have another line or column.
+/// Finds findings outside the reply, within a character, or with a wrong line or column.
 fn places(reply: &Received<'_>) -> Vec<Complaint> {
     let input = reply.input;
     let text = std::str::from_utf8(input).ok();
@@ -315,7 +316,7 @@ fn places(reply: &Received<'_>) -> Vec<Complaint> {
     reply.findings.iter().filter_map(complaint).collect()
 }
 
-/// The words that were delivered, in order, by kind.
+/// Lists the delivered words in order, by kind.
 fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Word>)> {
     let mut texts: BTreeMap<Kind, String> = BTreeMap::new();
     let mut add = |kind: Kind, text: &str, joined: bool| {
@@ -336,7 +337,7 @@ fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Wo
             Event::FinalDelta { text } => add(Kind::Final, text, true),
             Event::SerpQueries { queries } => queries.iter().for_each(|query| add(Kind::Query, query, false)),
             Event::DraftDelta { text } => add(Kind::Draft, text, true),
-            // A comment that is longer than may be held comes in pieces.
+            // A comment longer than the hold limit arrives in pieces.
             Event::Aside { text, .. } => add(Kind::Aside, text, true),
             Event::Extension(extension) => match &**extension {
                 Extension::ToolCall(ToolCall { name, args, .. }) => {
@@ -354,7 +355,7 @@ fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Wo
                 }
                 _ => {}
             },
-            // The others say again what these say.
+            // Other events repeat these.
             _ => {}
         }
     }
@@ -366,7 +367,7 @@ fn delivered(events: &[Event<'_>], written: Option<&Value>) -> Vec<(Kind, Vec<Wo
     texts.into_iter().map(|(kind, text)| (kind, words(text))).collect()
 }
 
-/// Every text of a value, keys too.
+/// Calls `each` with every text of a value, keys included.
 fn strings(value: &Value, each: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => each(text),

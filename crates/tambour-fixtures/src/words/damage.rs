@@ -1,10 +1,10 @@
-//! Damage: what models, templates and connections do to a reply.
+//! Damage that models, templates and connections do to a reply.
 
 use std::ops::Range;
 
 use super::texts::Words;
 
-/// Pieces that are put in between. Each `@` becomes a marker word.
+/// Pieces to insert. Each `@` becomes a marker word.
 const PIECES: &[&str] = &[
     "@ ",
     "\n\n@ said:\n",
@@ -98,16 +98,16 @@ const PIECES: &[&str] = &[
     "中",
 ];
 
-/// Bytes that are no characters.
+/// Bytes that are not UTF-8.
 const BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
 
-/// A reply under damage.
+/// Reply being damaged.
 pub(super) struct Damage<'a> {
     words: &'a mut Words,
     bytes: Vec<u8>,
 }
 
-/// `reply`, damaged a few times, or not at all.
+/// Damages `reply` a few times, or not at all.
 pub(crate) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
     let mut damage = Damage { words, bytes: reply.into_bytes() };
     let times = match damage.words.below(16) {
@@ -181,7 +181,7 @@ impl Damage<'_> {
                 self.bytes = text.into_bytes();
             }
             _ => {
-                // Everything before, or after, a place.
+                // Remove everything before or after a place.
                 let at = self.place();
                 if self.words.once_in(2) {
                     self.bytes.drain(..at);
@@ -205,7 +205,7 @@ impl Damage<'_> {
         out.into_bytes()
     }
 
-    /// Any place; mostly one at the border of a part or word.
+    /// Draws a place; mostly at the border of a part or word.
     fn place(&mut self) -> usize {
         if self.words.once_in(6) || self.bytes.is_empty() {
             return self.words.below(self.bytes.len() + 1);
@@ -220,7 +220,7 @@ impl Damage<'_> {
         start..(start + self.words.below(most)).min(self.bytes.len())
     }
 
-    /// Does something to a tag, a fence, a quote or a bracket.
+    /// Changes a tag, a fence, a quote or a bracket.
     fn with_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
         let parts = parts(&self.bytes, true);
         if !parts.is_empty() {
@@ -229,7 +229,7 @@ impl Damage<'_> {
         }
     }
 
-    /// Takes a piece out of a tag.
+    /// Removes a piece of a tag.
     fn cut_part(&mut self) {
         self.with_part(|damage, part| {
             let start = part.start + damage.words.below(part.len());
@@ -254,7 +254,8 @@ impl Damage<'_> {
     }
 }
 
-/// The parts of a reply: tags, runs of backticks, punctuation of JSON; with `all` unset, words and white space too.
+/// Finds the parts of a reply: tags, runs of backticks, JSON punctuation; without `only_structure` words and
+/// white space too.
 fn parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What is held back, by what came in and what went out, beside what [`Pipeline::held`] says.
+//! Measures the text held back, from input and output, and compares it with [`Pipeline::held`].
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use tambour::{Event, Pipeline};
 use super::account::Kind;
 use super::{LEN, Trial, Word, find};
 
-/// Bytes of words that may be on their way beyond what is said to be held: one word that the last byte completed, and
+/// Bytes of words that may be pending beyond the reported number: one word that the last byte completed, and
 /// one in an unfinished character, escape or tag.
 const SLACK: usize = 2 * LEN;
 
-/// How far delivery lagged behind at most.
+/// Greatest delay of delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// Words whose delivery was timed.
+    /// Number of words whose delivery was timed.
     pub words: usize,
-    /// Bytes of words that had arrived and were delivered later, at most.
+    /// Most bytes of words that had arrived and were delivered later.
     pub most: usize,
 }
 
-/// Reads `trial` byte by byte: words that stream and have arrived but not gone out must be within what `held` says of the
-/// pipeline, and within what the limits allow.
+/// Reads `trial` byte by byte. Words that stream, and have arrived but not been delivered, must be within the
+/// number that `held` returns for the pipeline and within the limits.
 ///
 /// # Errors
-/// There are more of them.
+/// More words are pending.
 pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     let mut sink = Times::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
@@ -38,14 +38,14 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     }
     sink.pushed = trial.input.len() + 1;
     pipeline.finish(&trial.end(), &mut sink);
-    // A word is late from its last byte until it goes out.
+    // A word is pending from its last byte until its delivery.
     let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
     let mut lag = Lag::default();
-    // Queries are delivered whole and not counted, also those that prove to be text.
+    // Queries are delivered whole and not counted, even if they turn out to be text.
     let block = b"<serp_queries>";
     let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
     let mut whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
-    // `auto` may have found it to be one.
+    // `auto` may have chosen filament.
     if matches!(trial.dialect.as_str(), "filament" | "auto") {
         whole.extend(elements(&trial.input));
     }
@@ -53,7 +53,7 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
         whole.extend(calls(&trial.input));
     }
     if trial.dialect == "json_value" {
-        // Nothing of it goes out before all of it is there.
+        // The value is delivered only when it is complete.
         whole.push(0..trial.input.len());
     }
     let mut places: BTreeMap<Word, Vec<usize>> = BTreeMap::new();
@@ -84,7 +84,8 @@ pub fn lag(trial: &Trial, held: fn(&Pipeline) -> usize) -> Result<Lag, String> {
     Ok(lag)
 }
 
-/// Elements of Filament that are delivered whole, also those that prove to be text; one that is not closed up to the end.
+/// Finds Filament elements, which are delivered whole, even if they turn out to be text; an unclosed one runs
+/// to the end.
 fn elements(input: &[u8]) -> Vec<std::ops::Range<usize>> {
     let text = String::from_utf8_lossy(input).to_ascii_lowercase();
     let names = [
@@ -108,21 +109,21 @@ fn elements(input: &[u8]) -> Vec<std::ops::Range<usize>> {
     names.into_iter().flat_map(of).collect()
 }
 
-/// Calls are delivered whole, also those that prove to be text: from their first mark on.
+/// Finds the calls, which are delivered whole, even if they turn out to be text: from their first mark on.
 fn calls(input: &[u8]) -> Option<std::ops::Range<usize>> {
     let text = String::from_utf8_lossy(input);
     let marks = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
     let first = marks.iter().filter_map(|mark| text.find(mark)).min()?;
-    // Bytes that are no text were replaced by longer ones.
+    // Bytes that are not UTF-8 were replaced by longer ones.
     Some(if text.len() == input.len() { first } else { 0 }..input.len())
 }
 
-/// When words went out, of the kinds that stream.
+/// Delivery times of words, for the kinds that stream.
 #[derive(Default)]
 struct Times {
-    /// Bytes pushed so far.
+    /// Number of bytes pushed so far.
     pushed: usize,
-    /// The end of the text of each kind, which may be the start of a word.
+    /// End of the text of each kind, which may be the start of a word.
     tails: BTreeMap<Kind, String>,
     out: BTreeMap<Word, Vec<usize>>,
 }

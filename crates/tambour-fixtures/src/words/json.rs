@@ -1,16 +1,16 @@
-//! JSON as models write it: with any spacing, and with escapes where none are needed.
+//! JSON as models write it: with any spacing and needless escapes.
 
 use super::texts::Words;
 
-/// One object or list under way.
+/// Writer of one object or list.
 pub(crate) struct Writer<'a> {
     words: &'a mut Words,
-    /// Between a name and its value, after a comma, and inside of brackets.
+    /// Spaces between a name and its value, after a comma, and inside brackets.
     spaces: [&'static str; 3],
 }
 
 impl<'a> Writer<'a> {
-    /// A writer with some spacing, on one line when `one_line`.
+    /// Creates a writer with random spacing, on one line when `one_line`.
     pub(crate) fn new(words: &'a mut Words, one_line: bool) -> Writer<'a> {
         let spaces = match words.below(if one_line { 2 } else { 3 }) {
             0 => ["", "", ""],
@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         self.words
     }
 
-    /// A string.
+    /// Writes a string.
     pub(crate) fn string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
         let odd = self.words.once_in(4);
@@ -44,7 +44,7 @@ impl<'a> Writer<'a> {
         out
     }
 
-    /// An object of written values.
+    /// Writes an object of written values.
     pub(crate) fn object(&mut self, fields: &[(&str, String)]) -> String {
         let [colon, comma, inside] = self.spaces;
         let fields: Vec<String> =
@@ -52,12 +52,12 @@ impl<'a> Writer<'a> {
         format!("{{{inside}{}{inside}}}", fields.join(&format!(",{comma}")))
     }
 
-    /// A list of written values.
+    /// Writes a list of written values.
     pub(crate) fn list(&mut self, items: &[String]) -> String {
         format!("[{}]", items.join(&format!(",{}", self.spaces[1])))
     }
 
-    /// Any value with words in it, nested at random.
+    /// Writes any value with words in it, nested at random.
     pub(crate) fn any(&mut self, depth: usize) -> String {
         match self.words.below(if depth < 3 { 6 } else { 3 }) {
             0 => {

@@ -1,15 +1,16 @@
-//! The smallest reply that shows the same fault.
+//! Search for the smallest reply that shows the same fault.
 
 use std::collections::BTreeSet;
 
 use super::account::Complaint;
 use super::{Trial, find};
 
-/// Takes pieces out of the reply of `trial` as long as it is wrong in the same way; what it ends as, and its complaint.
+/// Removes pieces of the reply of `trial` as long as the fault stays; returns the smallest trial and its
+/// complaint.
 #[must_use]
 pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
     let (mut best, mut told) = (trial.clone(), complaint.clone());
-    // What brings findings of another kind is another fault.
+    // Findings with other codes indicate another fault.
     let known = codes(trial);
     let mut attempt = |next: Trial, best: &mut Trial| {
         let found = next.check().err().unwrap_or_default();
@@ -38,7 +39,7 @@ pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
             let mut at = 0;
             while at < best.input.len() {
                 let end = (at + size).min(best.input.len());
-                // A word is left whole or taken out.
+                // A word is kept whole or removed.
                 let splits = find(&best.input).any(|(word, _)| {
                     (word < at && at < word + super::LEN) || (word < end && end < word + super::LEN)
                 });

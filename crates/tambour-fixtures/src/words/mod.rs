@@ -1,7 +1,7 @@
-//! Marker words: nothing of a reply is lost without a finding, and nothing comes twice.
+//! Marker words: no text of a reply is lost without a finding, and none is duplicated.
 //!
-//! Words that stand nowhere else are put into every place of a reply that holds text, and the reply is damaged. Each
-//! word that is whole in what is read must then be delivered once, or lie inside the span of a finding. Events and
+//! Unique words are put into every place of a reply that holds text, and the reply is damaged. Each word that
+//! is whole in the input must then be delivered once, or lie inside the span of a finding. Events and
 //! findings must not depend on the cuts either.
 //!
 //! A new dialect adds its replies to the table in `replies`; nothing else changes.
@@ -22,7 +22,7 @@ pub use replies::{Replies, kinds};
 pub use texts::Words;
 pub use trial::{Read, Trial, long_trial, trial};
 
-/// What a marker word begins and ends with; between them are four digits.
+/// Beginning and end of a marker word, with four digits between them.
 const PREFIX: &[u8] = b"wqx";
 const DIGITS: usize = 4;
 const SUFFIX: u8 = b'z';
@@ -30,26 +30,26 @@ const SUFFIX: u8 = b'z';
 /// Bytes of a marker word.
 pub const LEN: usize = PREFIX.len() + DIGITS + 1;
 
-/// A marker word by its number.
+/// Number of a marker word.
 pub type Word = u16;
 
-/// The word of that number, such as `wqx0017z`.
+/// Formats the word of that number, such as `wqx0017z`.
 #[must_use]
 pub fn marker(word: Word) -> String {
     format!("wqx{word:04}z")
 }
 
-/// The whole marker words of `text`, with their offsets.
+/// Finds the whole marker words of `text`, with their offsets.
 pub fn find(text: &[u8]) -> impl Iterator<Item = (usize, Word)> + '_ {
     starts(text).filter_map(|at| Some((at, whole(&text[at..])?)))
 }
 
-/// Where a marker word begins, be it whole or not.
+/// Finds the beginnings of marker words, whole or broken.
 fn starts(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     (0..text.len().saturating_sub(PREFIX.len() - 1)).filter(|&at| text[at..].starts_with(PREFIX))
 }
 
-/// The word at the beginning of `text`.
+/// Parses the word at the beginning of `text`.
 fn whole(text: &[u8]) -> Option<Word> {
     let word = text.get(..LEN)?;
     let digits = word.strip_prefix(PREFIX)?.strip_suffix(&[SUFFIX])?;
@@ -59,18 +59,18 @@ fn whole(text: &[u8]) -> Option<Word> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Bytes in which a mark that stands in a word and the rest of that word are looked for.
+/// Bytes searched for a mark within a word and the rest of that word.
 const MARK: usize = 64;
 
-/// How many broken words in `text` can be `word` again, once what broke them is taken out.
+/// Counts the broken words in `text` that can become `word` again when the text that broke them is removed.
 pub(crate) fn mendable(text: &[u8], word: Word) -> usize {
     let marker = marker(word);
-    // As far as it goes it is this word, and then comes something else.
+    // A beginning of this word, followed by something else.
     let mendable = |&at: &usize| {
         let left = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
         left < LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
     };
-    // Of one that is broken in its first letters only a mark is taken out.
+    // A word broken in its first letters can only lose a mark.
     let marked = |at: &usize| {
         let left = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
         let rest = &text[at + left..text.len().min(at + left + MARK)];

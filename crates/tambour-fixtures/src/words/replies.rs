@@ -1,4 +1,4 @@
-//! Valid replies of every dialect, or nearly so, with marker words in every place that holds text.
+//! Valid or nearly valid replies of every dialect, with marker words in every place that holds text.
 
 mod objects;
 
@@ -11,16 +11,17 @@ use super::json::Writer;
 use super::texts::Words;
 use crate::{fixture, folder};
 
-/// What a dialect adds.
+/// Generator of the replies of a dialect.
 struct Source {
     dialect: &'static str,
-    /// Replies with words wherever the dialect has text.
+    /// Makes a reply with words wherever the dialect has text.
     reply: fn(&mut Words) -> String,
-    /// Where the words must be seen to go.
+    /// Kinds of text in which the words must turn up.
     kinds: &'static [Kind],
 }
 
-/// The replies of each dialect. `auto` reads those of all that stand before it, which are those it may choose.
+/// Generators of each dialect. `auto` reads those of all before it, which are the dialects that it may
+/// choose.
 const SOURCES: &[Source] = &[
     Source { dialect: "thinkingml", reply: thinkingml, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
     Source { dialect: "jsonseq", reply: jsonseq, kinds: &[Summary, Title, Phase, Final, Query, Draft] },
@@ -41,31 +42,32 @@ fn source(dialect: &str) -> Option<&'static Source> {
     SOURCES.iter().find(|source| source.dialect == dialect)
 }
 
-/// Where words of replies in the dialect must be seen to go; `None` when words cannot be put into them yet.
+/// Kinds of text in which words of replies in the dialect must turn up; `None` for a dialect without a
+/// generator.
 #[must_use]
 pub fn kinds(dialect: &str) -> Option<&'static [Kind]> {
     source(dialect).map(|source| source.kinds)
 }
 
-/// Where replies come from: a small grammar, and the valid fixtures.
+/// Source of replies: a small grammar, and the valid fixtures.
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
-    /// Valid replies by their dialects.
+    /// Valid replies with their dialects.
     valid: Vec<(String, String)>,
 }
 
 impl Replies {
-    /// With the valid replies of the fixtures.
+    /// Loads the valid replies of the fixtures.
     ///
     /// # Errors
-    /// Fixtures that cannot be read.
+    /// Fixtures cannot be read.
     pub fn load() -> Result<Replies, String> {
         let mut valid = Vec::new();
         for fixture in fixture::load(&folder())? {
             let sound = fixture.written.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
             let known = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
             if let (true, true, Ok(reply)) = (sound, known, String::from_utf8(fixture.input)) {
-                // Long ones are for limits, and take their time.
+                // Long replies test limits and are slow.
                 if (16..4 << 10).contains(&reply.len()) {
                     valid.push((fixture.dialect, reply));
                 }
@@ -74,7 +76,7 @@ impl Replies {
         Ok(Replies { valid })
     }
 
-    /// A reply of the dialect.
+    /// Makes a reply of the dialect.
     #[must_use]
     pub fn reply(&self, dialect: &str, words: &mut Words) -> String {
         let of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
@@ -87,7 +89,8 @@ impl Replies {
     }
 }
 
-/// `reply` with words where a blank or a Chinese comma stands between two letters: text, wherever it is.
+/// Inserts words where a blank or a Chinese comma is between two letters: these places are text in any
+/// dialect.
 fn planted(reply: &str, words: &mut Words) -> String {
     let chars: Vec<char> = reply.chars().collect();
     let letter = |at: usize| chars.get(at).is_some_and(|c| c.is_alphabetic());
@@ -114,7 +117,7 @@ fn any(words: &mut Words) -> String {
     (SOURCES[source].reply)(words)
 }
 
-/// Marks of reasoning, opening and closing.
+/// Reasoning marks, opening and closing.
 const MARKS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<think>", "</think>"),
@@ -161,7 +164,7 @@ fn filament(words: &mut Words) -> String {
     before + &fenced(words, reply, "xml", 10) + &after
 }
 
-/// A block that is no thought and no content.
+/// Makes a block other than thought and content.
 fn filament_block(words: &mut Words) -> String {
     match words.below(9) {
         0 | 1 => {
@@ -219,7 +222,7 @@ fn filament_block(words: &mut Words) -> String {
     }
 }
 
-/// A leading draft, sometimes.
+/// Sometimes makes a leading draft.
 fn draft(words: &mut Words) -> String {
     if !words.once_in(3) {
         return String::new();
@@ -230,7 +233,7 @@ fn draft(words: &mut Words) -> String {
     format!("{open}{text}{close}{space}")
 }
 
-/// Prose or a comment outside of the structure, sometimes.
+/// Sometimes makes prose or a comment outside the structure.
 fn outside(words: &mut Words) -> String {
     match words.below(12) {
         0 => format!("{}\n\n", words.prose()),
@@ -240,7 +243,7 @@ fn outside(words: &mut Words) -> String {
     }
 }
 
-/// `reply` in a code fence, once in `times`.
+/// Puts `reply` in a code fence, once in `times`.
 fn fenced(words: &mut Words, reply: String, language: &str, times: usize) -> String {
     if !words.once_in(times) {
         return reply;
@@ -288,7 +291,7 @@ fn toolcall(words: &mut Words) -> String {
     let mut reply = if words.once_in(4) { String::new() } else { plain_about(words, 12) + "\n" };
     let form = words.below(9);
     for _ in 0..words.below(4) {
-        // Another family now and then.
+        // Use another family now and then.
         let form = if words.once_in(12) { words.below(9) } else { form };
         reply += &written_call(words, form);
         reply += words.pick(&["\n", "", "\n\n"]);
@@ -299,7 +302,7 @@ fn toolcall(words: &mut Words) -> String {
     reply
 }
 
-/// A call in one of the written forms.
+/// Makes a call in one of the written forms.
 fn written_call(words: &mut Words, form: usize) -> String {
     let (text, line) = (words.prose(), words.line());
     let mut json = Writer::new(words, false);
@@ -335,7 +338,7 @@ fn plain(words: &mut Words) -> String {
     plain_about(words, 3)
 }
 
-/// Plain text, once in `times` about formats.
+/// Makes plain text, once in `times` about formats.
 fn plain_about(words: &mut Words, times: usize) -> String {
     let mut reply = draft(words);
     reply += &if words.once_in(times) { words.about() } else { words.markdown() };

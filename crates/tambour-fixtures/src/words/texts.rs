@@ -3,16 +3,16 @@
 use super::{Word, marker};
 use crate::random::Random;
 
-/// Hands out words, each once.
+/// Source of words, each used once, and of texts with them.
 #[derive(Clone, Debug)]
 pub struct Words {
     next: Word,
     random: Random,
-    /// How many times longer texts are than usual.
+    /// Factor by which texts are longer than usual.
     times: usize,
 }
 
-/// What stands between marker words.
+/// Texts between marker words.
 const FILLERS: &[&str] = &[
     "the plan is",
     "and then",
@@ -34,7 +34,7 @@ const FILLERS: &[&str] = &[
 ];
 
 impl Words {
-    /// Texts made of this randomness.
+    /// Creates a source from a generator.
     #[must_use]
     pub fn new(random: Random) -> Words {
         Words { next: 1, random, times: 1 }
@@ -47,34 +47,34 @@ impl Words {
         self
     }
 
-    /// The randomness itself.
+    /// Generator of random numbers.
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
     }
 
-    /// Whether it happens, once in `times`.
+    /// Returns true once in `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.random.below(times) == 0
     }
 
-    /// A number below `end`.
+    /// Draws a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.random.below(end)
     }
 
-    /// One of `items`.
+    /// Picks one of `items`.
     pub fn pick(&mut self, items: &[&'static str]) -> &'static str {
         self.random.pick::<&'static str>(items)
     }
 
-    /// The next marker word.
+    /// Makes the next marker word.
     pub fn word(&mut self) -> String {
         let word = marker(self.next);
         self.next = (self.next + 1) % 10_000;
         word
     }
 
-    /// A title, a summary, a field: one line of plain text.
+    /// Makes a title, a summary, a field: one line of plain text.
     pub fn line(&mut self) -> String {
         let mut text = self.word();
         for _ in 0..self.random.below(3) {
@@ -88,7 +88,7 @@ impl Words {
         text
     }
 
-    /// A search query.
+    /// Makes a search query.
     pub fn query(&mut self) -> String {
         match self.random.below(6) {
             0 => format!("{} {}", self.word(), self.word()),
@@ -101,7 +101,7 @@ impl Words {
         }
     }
 
-    /// Plain text of one or more lines.
+    /// Makes plain text of one or more lines.
     pub fn prose(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.times * (1 + self.random.below(3)) {
@@ -113,7 +113,7 @@ impl Words {
         text
     }
 
-    /// An answer about formats, with code and XML: nothing of it is a structure.
+    /// Makes an answer about formats, with code and XML, none of which is a structure.
     pub fn about(&mut self) -> String {
         let mut text = self.line();
         for _ in 0..1 + self.random.below(3) {
@@ -126,7 +126,7 @@ impl Words {
         text
     }
 
-    /// A sample of a format, or a sentence about one.
+    /// Makes a sample of a format, or a sentence about one.
     fn sample(&mut self) -> String {
         let (a, b) = (self.word(), self.word());
         match self.random.below(20) {
@@ -159,7 +159,7 @@ impl Words {
         }
     }
 
-    /// Markdown of an answer: paragraphs, lists, code, quotes, links, tags.
+    /// Makes Markdown of an answer: paragraphs, lists, code, quotes, links, tags.
     pub fn markdown(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.times * (1 + self.random.below(4)) {
@@ -199,7 +199,7 @@ impl Words {
         }
     }
 
-    /// Lines of code.
+    /// Makes lines of code.
     fn code(&mut self) -> String {
         match self.random.below(5) {
             0 => format!("let {}: Vec<{}> = {{}};", self.word(), self.word()),

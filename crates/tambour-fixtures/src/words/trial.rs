@@ -1,4 +1,4 @@
-//! One damaged reply and the way it is read.
+//! Damaged reply with the settings of its reading.
 
 use serde_json::Value;
 use tambour::exit::{Criteria, Round};
@@ -12,32 +12,32 @@ use crate::random::Random;
 use crate::reading::{Reading, first_difference};
 use crate::{fixture, grammar};
 
-/// One damaged reply and the way it is read.
+/// Damaged reply with the settings of its reading.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// How it is read.
+    /// Dialect of the reading.
     pub dialect: String,
-    /// Options of the reading, and the choices they come from.
+    /// Options of the reading.
     pub options: Options,
-    /// What the options were made of.
+    /// Number that the options were derived from.
     pub choice: u16,
-    /// How the reply ends.
+    /// Finish reason of the reply.
     pub finish: &'static str,
-    /// Reasoning that comes beside it.
+    /// Reasoning received separately.
     pub reasoning: Option<String>,
-    /// The reply.
+    /// Raw reply.
     pub input: Vec<u8>,
-    /// What the model says when the calls of the reply have run.
+    /// Reply of the model after the calls have run.
     pub next: Option<Vec<u8>>,
-    /// Seeds the cuts.
+    /// Seed of the cuts.
     pub seed: u64,
 }
 
-/// The damaged reply of that dialect and seed.
+/// Makes the damaged reply of that dialect and seed.
 #[must_use]
 pub fn trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
     let mut words = Words::new(Random::new(seed));
-    // Most readings are as a stream wants them.
+    // Half of the readings use the settings of a plain stream.
     let choice = if words.once_in(2) { 0 } else { words.random().bits() as u16 };
     let reasoning = words.once_in(12).then(|| words.prose());
     let reply = replies.reply(dialect, &mut words);
@@ -49,11 +49,11 @@ pub fn trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
     Trial { reasoning, next, ..Trial::new(dialect, choice, seed, input) }
 }
 
-/// A reply of that dialect and seed with long texts, seldom damaged, and small limits.
+/// Makes a reply with long texts, seldom damaged, and small limits.
 #[must_use]
 pub fn long_trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
     let mut words = Words::new(Random::new(seed)).longer(12);
-    // Six ends, and then the small limits of four.
+    // Six ends, then the small limits of four.
     let choice = words.below(6) as u16 + 6;
     let reply = replies.reply(dialect, &mut words);
     let input = if words.once_in(2) { reply.into_bytes() } else { damaged(&mut words, reply) };
@@ -61,7 +61,7 @@ pub fn long_trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
 }
 
 impl Trial {
-    /// A reply that is read as `choice` says.
+    /// Creates a trial with the settings of `choice`.
     #[must_use]
     pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> Trial {
         let mut options = Options::default();
@@ -100,7 +100,7 @@ impl Trial {
             _ => {}
         }
         if matches!(dialect, "toolcall" | "filament") {
-            // Without tools nothing is called.
+            // Without tools no call is accepted.
             let tools = serde_json::json!({"note": {"type": "object"}});
             options.set("tools", tools).expect("an option");
         }
@@ -111,7 +111,7 @@ impl Trial {
     /// Reads the reply, accounts for its words, and reads it again in pieces.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The faults found.
     pub fn check(&self) -> Result<Account, Vec<Complaint>> {
         let whole = self.read();
         let (found, mut complaints) = match self.account(&whole) {
@@ -134,7 +134,7 @@ impl Trial {
     /// Accounts for the words of a reading.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The faults found.
     pub fn account(&self, read: &Read) -> Result<Account, Vec<Complaint>> {
         let reasoning = self.reasoning.as_deref();
         let mut replies = vec![Received { input: &self.input, reasoning, findings: &read.findings }];
@@ -144,13 +144,13 @@ impl Trial {
         account(&replies, &read.events, read.written.as_ref())
     }
 
-    /// Reads the whole.
+    /// Reads the reply in one piece.
     #[must_use]
     pub fn read(&self) -> Read {
         self.read_cut(&[], &[])
     }
 
-    /// Reads the reply, and the next one if it has calls, cut at these places.
+    /// Reads the reply, and the next one if it has calls, cut at these offsets.
     fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> Read {
         let mut options = self.options.clone();
         options.tool_loop = self.next.is_some();
@@ -168,7 +168,7 @@ impl Trial {
             self.push(&mut pipeline, input, next_cuts, &mut sink);
             next = Some(std::mem::take(&mut sink.findings));
         }
-        // Nobody runs the calls of the last reply.
+        // No client runs the calls of the last reply.
         pipeline.abandon(&End::stop(), &mut sink);
         let written = (pipeline.dialect() == "ai_say").then(|| pipeline.written(&sink.events)).flatten();
         let written = written.and_then(|text| serde_json::from_str(&text).ok());
@@ -184,7 +184,7 @@ impl Trial {
         pipeline.finish(&self.end(), sink);
     }
 
-    /// Bytes that may be held back.
+    /// Most bytes that may be held back.
     pub(super) fn allowed(&self) -> usize {
         let limits = &self.options.limits;
         // The answer of a plan may come before its mode.
@@ -197,21 +197,21 @@ impl Trial {
     }
 }
 
-/// What came out of a trial, neighbouring deltas joined.
+/// Events and findings of a trial, adjacent deltas joined.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read {
     /// Events in order.
     pub events: Vec<Event<'static>>,
-    /// What was found in the reply.
+    /// Findings on the reply.
     pub findings: Vec<Finding>,
-    /// What was found in the next one, if it was read.
+    /// Findings on the next reply, if it was read.
     pub next: Option<Vec<Finding>>,
-    /// The reply as it should have been written, where a dialect keeps words beside its events.
+    /// Rewritten reply, for a dialect that keeps words outside its events.
     pub written: Option<Value>,
 }
 
 impl Read {
-    /// Whether another reading is the same; names the first difference.
+    /// Compares with another reading; names the first difference.
     fn same(&self, other: &Read) -> Result<(), String> {
         if self == other {
             return Ok(());

@@ -8,10 +8,10 @@ import { type Diagnostic, marksOf } from "./diagnostics.ts";
 import styles from "./Editor.module.css";
 import { baseExtensions, type EditorLanguage, grammarOf, phrasesOf, themeOf } from "./extensions.ts";
 
-/** What a page can ask of an editor that is shown. */
+/** Commands of a mounted editor. */
 export type EditorHandle = {
   readonly view: EditorView;
-  /** Moves the cursor to a place, counted from 1, and shows it. */
+  /** Moves the cursor to a place, counted from 1, and scrolls to it. */
   readonly goTo: (line: number, column?: number) => void;
 };
 
@@ -28,7 +28,7 @@ export type EditorProps = {
   onReady?: (handle: EditorHandle) => void;
 };
 
-/** A text editor. Tab indents; Escape and then Tab leaves it. */
+/** Text editor. Tab indents; Escape, then Tab leaves it. */
 export function Editor(props: EditorProps) {
   const { value, label, language = "text", diagnostics = NONE, readOnly = false, height = 360 } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -110,7 +110,7 @@ function goTo(view: EditorView, line: number, column: number): void {
   view.focus();
 }
 
-/** The smallest change from one text to the other, so that cursor and scrolling stay. */
+/** Smallest change from one text to the other, so that cursor and scroll position stay. */
 function changeBetween(before: string, after: string): { from: number; to: number; insert: string } {
   const most = Math.min(before.length, after.length);
   let start = 0;

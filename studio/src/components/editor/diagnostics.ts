@@ -1,7 +1,7 @@
 import { type Diagnostic as Mark } from "@codemirror/lint";
 import { type Text } from "@codemirror/state";
 
-/** A finding at a place of a text, counted from 1 in Unicode characters, as the server gives it. */
+/** Finding at a place of a text, counted from 1 in Unicode characters, as the server reports it. */
 export type Diagnostic = {
   line: number;
   column?: number | null | undefined;
@@ -12,15 +12,15 @@ export type Diagnostic = {
   code?: string | undefined;
 };
 
-/** Offset of a place; one outside the text is at its nearest end. */
+/** Offset of a place; a place outside the text is clamped. */
 function offsetOf(text: Text, line: number, column: number): number {
   const at = text.line(Math.min(Math.max(1, line), text.lines));
-  // Columns count characters, offsets count halves of those beyond the basic plane.
+  // Columns count characters; offsets count UTF-16 units.
   const before = Array.from(at.text).slice(0, Math.max(0, column - 1)).join("");
   return at.from + before.length;
 }
 
-/** Diagnostics as the editor shows them: at least one character wide, where the line has one. */
+/** Diagnostics for the editor: at least one character wide, where the line has one. */
 export function marksOf(text: Text, diagnostics: readonly Diagnostic[]): Mark[] {
   const marks = diagnostics.map(({ line, column, endLine, endColumn, severity, message, code }): Mark => {
     const from = offsetOf(text, line, column ?? 1);

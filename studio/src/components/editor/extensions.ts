@@ -29,7 +29,7 @@ import { editor } from "../../i18n/texts/editor.ts";
 
 export type EditorLanguage = "yaml" | "json" | "markdown" | "text";
 
-/** What every editor has. */
+/** Extensions of every editor. */
 export function baseExtensions(): Extension {
   return [
     lineNumbers(),
@@ -65,7 +65,7 @@ export function grammarOf(language: EditorLanguage): Extension {
   }
 }
 
-/** Words of CodeMirror itself, under the phrases that it asks for. */
+/** Translations of CodeMirror's own phrases. */
 export function phrasesOf(language: Language): Extension {
   return EditorState.phrases.of(Object.fromEntries(Object.values(editor).map((text) => [text.en, text[language]])));
 }

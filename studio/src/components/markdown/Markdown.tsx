@@ -7,10 +7,10 @@ import styles from "./Markdown.module.css";
 import { renderMarkdown } from "./render.ts";
 import { SafeHtml } from "./SafeHtml.tsx";
 
-/** Markdown of a reply, sanitised right before it is inserted. A text too long to format is shown as it is. */
+/** Markdown of a reply, sanitised just before insertion. A text too long to format is shown as is. */
 export function Markdown({ text, label }: { text: string; label?: string }) {
   const t = useText(common);
-  // While text streams in, what was formatted last stays until the next is ready.
+  // While text streams in, the last formatted version stays until the next is ready.
   const shown = useDeferredValue(text);
   const long = shown.length > PART_LENGTH;
   const html = useMemo(

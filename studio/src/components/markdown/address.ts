@@ -1,9 +1,9 @@
 const LONGEST = 2048;
-/** What an address never holds: control characters, and signs that a browser reads as others. */
+/** Characters that no address may have: control characters, and signs that a browser reads as others. */
 // eslint-disable-next-line no-control-regex
 const NEVER = /[\u0000-\u001f\u007f-\u009f\\<>"]|&#/;
 
-/** A text whose bytes that are written with `%` are decoded, over and over. */
+/** Decodes nested `%` escapes of a text, up to four levels; `null` if an invalid escape hides another one. */
 function decoded(text: string): string | null {
   let now = text;
   for (let round = 0; round < 4; round += 1) {
@@ -19,7 +19,7 @@ function decoded(text: string): string | null {
   return now;
 }
 
-/** Where an address leads, of those that may be followed; `null` for all others, as the server has it (F-134). */
+/** Kind of an address that may be followed; otherwise `null`, as on the server (F-134). */
 export function kindOfAddress(address: string): "relative" | "https" | "asset" | null {
   const text = address.trim();
   if (text === "" || text.length > LONGEST || NEVER.test(text)) return null;

@@ -43,7 +43,7 @@ describe("F-106: the list of the studio and that of the server", () => {
     expect(allowedStyle(style).split("; ")).toHaveLength(style.split(";").filter((part) => part.trim() !== "").length);
   });
 
-  // A colour that is none does nothing in a browser; anything that does something must go.
+  // An invalid colour has no effect in a browser; anything effective must be removed.
   it.each(gone.filter((style) => !/^(?:color|text-decoration):[#\w\s(),%/.]*$/.test(style) || /url|expression|var|attr|calc/.test(style)))(
     "drop the style %s",
     (style) => expect(allowedStyle(style)).toBe(""),

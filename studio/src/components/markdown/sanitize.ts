@@ -4,7 +4,7 @@ import { kindOfAddress } from "./address.ts";
 /** Inline tags that a reply may hold (F-104). */
 export const INLINE_TAGS = ["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
 
-/** Tags that Markdown itself makes. */
+/** Tags that Markdown itself produces. */
 const MARKDOWN_TAGS = [
   "p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "hr", "a", "img", "del",
   "table", "thead", "tbody", "tr", "th", "td",
@@ -20,7 +20,7 @@ const CONFIG: Config = {
 
 const COLOUR = String.raw`(?:#[0-9a-f]{3,8}|[a-z]{3,24}|(?:rgb|hsl)a?\((?:[\d.,%/ \t+-]|none|deg|grad|rad|turn){1,60}\))`;
 
-/** Declarations of a style that may stay, by name. */
+/** Allowed style declarations, by name. */
 const DECLARATIONS: Readonly<Record<string, RegExp>> = {
   color: new RegExp(`^${COLOUR}$`),
   "background-color": new RegExp(`^${COLOUR}$`),
@@ -31,7 +31,7 @@ const DECLARATIONS: Readonly<Record<string, RegExp>> = {
   ),
 };
 
-/** The declarations of a style that may stay. */
+/** Allowed declarations of a style. */
 export function allowedStyle(style: string): string {
   const kept = style.split(";").flatMap((declaration) => {
     const [name = "", value = "", ...rest] = declaration.split(":");
@@ -46,7 +46,7 @@ export function allowedStyle(style: string): string {
 /** Alignment of a cell, as Markdown writes it. */
 const ALIGNED = /^text-align:\s*(?:left|center|right)$/;
 
-/** Text of an image that is not shown, given what it is described as. */
+/** Replacement text of an image that is not shown, from its description. */
 export type ImageText = (alt: string) => string;
 
 function keepAttributes(element: Element, imageText: ImageText): void {
@@ -71,7 +71,7 @@ function keepAttributes(element: Element, imageText: ImageText): void {
   if (tag === "img") element.replaceWith(imageOf(element, imageText));
 }
 
-/** No picture is requested from another host: it becomes a link, and its description where it may not be followed. */
+/** Replaces pictures of other hosts by a link, or by the description if the link may not be followed. */
 function imageOf(image: Element, imageText: ImageText): Node {
   const document = image.ownerDocument;
   const source = image.getAttribute("src") ?? "";
@@ -93,12 +93,12 @@ function imageOf(image: Element, imageText: ImageText): Node {
   return link;
 }
 
-/** HTML that may be inserted: only what Markdown makes and the inline list of replies (F-106). */
+/** HTML that is safe to insert: only the output of Markdown and the inline list of replies (F-106). */
 export function sanitize(html: string, imageText: ImageText): string {
   const purify = createDOMPurify(window);
   const body = purify.sanitize(html, { ...CONFIG, RETURN_DOM: true }) as HTMLElement;
   for (const element of [...body.querySelectorAll("*")]) keepAttributes(element, imageText);
-  // Read, not written: what DOMPurify left, as text.
+  // Reads the output of DOMPurify as text; writes nothing.
   // eslint-disable-next-line no-restricted-syntax
   return body.innerHTML;
 }

@@ -1,6 +1,6 @@
 export type Scale = { readonly min: number; readonly max: number; readonly ticks: readonly number[] };
 
-/** A scale with round ticks that has all values; from zero unless all values are far from it. */
+/** Scale with round ticks that covers all values; starts at zero unless all values are far from it. */
 export function scaleOf(values: readonly number[], wanted = 4): Scale {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(0, ...finite);
@@ -15,7 +15,7 @@ export function scaleOf(values: readonly number[], wanted = 4): Scale {
   return { min: first * step, max: last * step, ticks };
 }
 
-/** Indexes of at most `most` of `count` labels, evenly spread, with the first and the last. */
+/** Indexes of at most `most` of `count` labels, evenly spread, first and last included. */
 export function spread(count: number, most: number): number[] {
   if (count <= most) return Array.from({ length: count }, (_, index) => index);
   const step = (count - 1) / (most - 1);

@@ -3,7 +3,7 @@ import styles from "./Badge.module.css";
 
 export type Tone = "success" | "warning" | "danger" | "accent" | "muted";
 
-/** A word that says how something stands, in colours that can be read in both themes. */
+/** Word for a state, in colours readable in both themes. */
 export function Badge({ tone = "muted", children }: { tone?: Tone; children: ReactNode }) {
   return <span className={`${styles["badge"] ?? ""} ${styles[tone] ?? ""}`}>{children}</span>;
 }

@@ -1,7 +1,7 @@
 import { Badge } from "./Badge.tsx";
 import styles from "./Reply.module.css";
 
-/** What a block is, above it. */
+/** Heading of a block with its kind. */
 export function BlockHead({ title, tag }: { title: string; tag?: string | undefined }) {
   return (
     <p className={styles["blockHead"]}>

@@ -12,7 +12,7 @@ import { ValueText } from "./ValueText.tsx";
 
 type EventBlockProps = { event: TypedEvent; onChoose: ((text: string) => void) | undefined };
 
-/** An event of a reply as the widget that it stands for. */
+/** Widget of an event of a reply. */
 export function EventBlock({ event, onChoose }: EventBlockProps) {
   if (isEvent(event, "choice")) return <Choice data={event.data} onChoose={onChoose} />;
   if (isEvent(event, "status_bar")) return <StatusBar items={event.data.items} />;
@@ -91,7 +91,7 @@ function Details({ data }: { data: EventData<"details"> }) {
   );
 }
 
-/** A component that nothing here draws: its fields as a table, and the text that stands for it. */
+/** Unknown component: its fields as a table, and its fallback text. */
 function Component({ data }: { data: EventData<"ui_component"> }) {
   const t = useText(reply);
   const { view, props, fallback_text: fallback } = data;

@@ -6,7 +6,7 @@ import styles from "./lists.module.css";
 
 type EventListProps = {
   events: readonly TypedEvent[];
-  /** When each came, in milliseconds from the beginning. */
+  /** Arrival times in milliseconds from the start. */
   times?: readonly number[];
   selected?: number | null;
   onSelect?: (index: number) => void;
@@ -16,7 +16,7 @@ type EventListProps = {
 
 const IDS = new Set(["message_id", "request_id"]);
 
-/** Data of an event in one line, without the ids that all have. */
+/** Data of an event in one line, without the ids that all events have. */
 function short({ data }: TypedEvent): string {
   const fields = Object.entries(data as Readonly<Record<string, unknown>>).filter(([name]) => !IDS.has(name));
   if (fields.length === 0) return "";
@@ -25,7 +25,7 @@ function short({ data }: TypedEvent): string {
   return JSON.stringify(Object.fromEntries(fields)).slice(0, 300);
 }
 
-/** Events as they came. */
+/** Events in order of arrival. */
 export function EventList(props: EventListProps) {
   const { events, times, selected = null, onSelect, height = 420, follow = false } = props;
   const t = useText(reply);

@@ -11,11 +11,11 @@ type FindingListProps = {
   selected?: number | null;
   onSelect?: (index: number) => void;
   height?: number | string;
-  /** Whether more of them may come. */
+  /** True while more findings may arrive. */
   running?: boolean;
 };
 
-/** Findings of a reply, each with its repair and its rule. */
+/** Findings of a reply, with repair and rule. */
 export function FindingList({ findings, selected = null, onSelect, height = 420, running = false }: FindingListProps) {
   const t = useText(reply);
   if (findings.length === 0) return <p className={styles["none"]}>{t(running ? "noFindingsYet" : "noFindings")}</p>;
@@ -46,7 +46,7 @@ type FindingRowProps = { finding: Finding; active: boolean; onSelect: (() => voi
 function FindingRow({ finding, active, onSelect }: FindingRowProps) {
   const t = useText(reply);
   return (
-    // The button in it does the same by keyboard.
+    // The button inside does the same by keyboard.
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions
     <div className={`${styles["finding"] ?? ""} ${active ? (styles["active"] ?? "") : ""}`} onClick={onSelect}>
       <div className={styles["head"]}>

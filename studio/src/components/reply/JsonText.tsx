@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { LongText } from "../LongText.tsx";
 
-/** A value as JSON, or a text as it is. */
+/** JSON of a value, or a text as is. */
 export function JsonText({ value, label, maxHeight = 240 }: { value: unknown; label: string; maxHeight?: number | string }) {
   const text = useMemo(
     () => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) as string | undefined) ?? "null"),

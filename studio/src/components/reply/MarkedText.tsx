@@ -16,12 +16,12 @@ type MarkedTextProps = {
   text: string;
   label: string;
   findings?: readonly Finding[];
-  /** The finding that is chosen, which is brought into view. */
+  /** Selected finding, scrolled into view. */
   chosen?: number | null;
   onChoose?: (finding: number) => void;
-  /** A place that is brought into view and marked, such as that of an event. */
+  /** Place to scroll to and mark, such as that of an event. */
   place?: Place | null;
-  /** Called with the ends of a line that was clicked. */
+  /** Called with the ends of a clicked line. */
   onPlace?: (start: number, end: number) => void;
   height?: number | string;
   follow?: boolean;
@@ -32,7 +32,7 @@ const NONE: readonly Finding[] = [];
 /** Characters of a part; a longer text is shown in parts. */
 const PART = 1_000_000;
 
-/** A text by lines, with the places that findings are about. */
+/** Text by lines, with the places of findings marked. */
 export function MarkedText(props: MarkedTextProps) {
   const { text, label, findings = NONE, chosen = null, onChoose, place = null, onPlace, height = 420, follow = false } = props;
   const t = useText(reply);
@@ -86,7 +86,7 @@ export function MarkedText(props: MarkedTextProps) {
 
 type Shown = Segment & { inPlace?: boolean };
 
-/** Segments cut at the ends of a place as well. */
+/** Segments that are also split at the ends of a place. */
 function withPlace(segments: readonly Segment[], line: Line, place: Place): Shown[] {
   let at = line.start;
   return segments.flatMap((segment) => {
@@ -115,7 +115,7 @@ type TextLineProps = {
 function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextLineProps) {
   const t = useText(reply);
   return (
-    // The keyboard chooses events in their own list; this is a shorter way for the pointer.
+    // The keyboard selects events in their own list; clicking is a shortcut.
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions
     <div className={styles["line"]} onClick={onPlace === undefined ? undefined : () => onPlace(line.start, line.end)}>
       <span className={styles["number"]} aria-hidden="true">
@@ -157,7 +157,7 @@ function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextL
   );
 }
 
-/** Of several findings about one place, the one before the chosen one: each click goes on to the next. */
+/** Of several findings at one place, the one before the selected one: each click selects the next. */
 function next(marks: readonly number[], chosen: number | null): number {
   const at = chosen === null ? -1 : marks.indexOf(chosen);
   return marks.at(at === -1 ? -1 : at - 1) ?? 0;

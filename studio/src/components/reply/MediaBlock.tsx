@@ -6,7 +6,7 @@ import { kindOfAddress } from "../markdown/address.ts";
 import { BlockHead } from "./BlockHead.tsx";
 import styles from "./Reply.module.css";
 
-/** A picture, sound or film by reference. What is on another site is not loaded; a link leads there. */
+/** Picture, sound or film by reference. Media of other sites is not loaded, but linked. */
 export function MediaBlock({ data }: { data: EventData<"media"> }) {
   const t = useText(reply);
   const { type, src, alt } = data;
@@ -53,14 +53,14 @@ function OwnMedia({ data: { type, src, alt } }: { data: EventData<"media"> }) {
   const fail = () => setMissing(true);
   switch (type) {
     case "audio":
-      // Captions of what a model refers to are nowhere.
+      // Media that a model refers to has no captions.
       // eslint-disable-next-line jsx-a11y/media-has-caption
       return <audio controls preload="metadata" src={src} aria-label={alt} onError={fail} />;
     case "video":
       // eslint-disable-next-line jsx-a11y/media-has-caption
       return <video controls preload="metadata" src={src} aria-label={alt} onError={fail} />;
     default:
-      // Told when it is not there.
+      // Reports a missing file.
       return <img src={src} alt={alt} loading="lazy" onError={fail} />;
   }
 }

@@ -1,11 +1,11 @@
 import { type EventData, type Finding, isEvent, type TypedEvent } from "../../api/types.ts";
 
-/** A part of the thinking. Thoughts behind the beginning of an answer belong to no phase and have no title. */
+/** Part of the thinking. Thoughts after the start of an answer belong to no phase and have no title. */
 export type Phase = { readonly id: number | null; readonly title: string | null; text: string };
 
 type Calls = { readonly call_id: string; readonly name: string }[];
 
-/** What a call of a tool came to. */
+/** Outcome of a tool call. */
 export type ToolRun = {
   readonly callId: string;
   readonly name: string;
@@ -15,13 +15,13 @@ export type ToolRun = {
   elapsedMs: number | null;
 };
 
-/** A part of an answer, in the order of the stream. `index` is that of its first event. */
+/** Part of an answer, in stream order. `index` is that of its first event. */
 export type Block =
   | { kind: "text"; index: number; text: string }
   | { kind: "tool"; index: number; run: ToolRun }
   | { kind: "event"; index: number; event: TypedEvent };
 
-/** What the message waits for. */
+/** State of a waiting message, with the calls that need an answer. */
 export type Waiting = { readonly state: string; readonly calls: Calls };
 
 const SHOWN = new Set([
@@ -29,19 +29,19 @@ const SHOWN = new Set([
   "skill", "exit_decision",
 ]);
 
-/** What a reply has come to so far, made of its events one after the other. */
+/** Reply built from its events, one after the other. */
 export class ReplyModel {
   readonly phases: Phase[] = [];
   readonly blocks: Block[] = [];
   readonly findings: Finding[] = [];
   readonly notices: EventData<"notice">[] = [];
   readonly #runs = new Map<string, ToolRun>();
-  /** Set while the last phase is a thought behind the beginning that may go on. */
+  /** Set while the last phase is a thought after the start of the answer that may continue. */
   #thoughtOpen = false;
   summary = "";
   draft = "";
   queries: readonly string[] = [];
-  /** Raw text, where the protocol shows it. */
+  /** Raw text, where the protocol exposes it. */
   raw = "";
   thinking = false;
   reasks = 0;
@@ -93,7 +93,7 @@ export class ReplyModel {
     if (phase !== undefined) phase.text += text;
   }
 
-  /** Thoughts come in pieces. Comments are no part of what is shown (F-150); they stand among the events. */
+  /** Thoughts arrive in pieces. Comments are not displayed (F-150); they are listed among the events. */
   #aside({ kind, text }: EventData<"aside">): void {
     if (kind !== "thought") return;
     const last = this.phases.at(-1);
@@ -133,7 +133,7 @@ export class ReplyModel {
     keep();
   }
 
-  /** Arguments of a call that was made. */
+  /** Arguments of a call that ran. */
   argsOf(callId: string): unknown {
     return this.#runs.get(callId)?.args;
   }

@@ -9,18 +9,18 @@ import { type Block, type ReplyModel } from "./ReplyModel.ts";
 import { ThoughtLog } from "./ThoughtLog.tsx";
 import { ToolBlock } from "./ToolBlock.tsx";
 
-/** Blocks of an answer that are all in the page; of more only those in view. */
+/** Most blocks of an answer that are all in the page; of more, only the visible ones. */
 const MANY = 200;
 
 type ReplyViewProps = {
   model: ReplyModel;
-  /** Whether more of it comes. */
+  /** True while the reply grows. */
   running?: boolean;
-  /** Called with the text of an option that was chosen. */
+  /** Called with the text of the chosen option. */
   onChoose?: ((text: string) => void) | undefined;
 };
 
-/** A reply as a user of an application would see it: thinking by phases, the answer, and the blocks in it. */
+/** Reply as a user of an application sees it: thinking by phases, the answer, and its blocks. */
 export function ReplyView({ model, running = false, onChoose }: ReplyViewProps) {
   const t = useText(reply);
   return (

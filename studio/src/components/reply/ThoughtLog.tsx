@@ -6,7 +6,7 @@ import styles from "./Reply.module.css";
 import { type ReplyModel } from "./ReplyModel.ts";
 import { useThoughtDisplay } from "./useThoughtDisplay.ts";
 
-/** The thinking of a reply by phases, open while it is written and folded behind that; a choice by hand stays. */
+/** Thinking of a reply by phases, open while it is written, then folded; a manual choice stays. */
 export function ThoughtLog({ model, running }: { model: ReplyModel; running: boolean }) {
   const t = useText(reply);
   const display = useThoughtDisplay();

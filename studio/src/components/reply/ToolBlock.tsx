@@ -7,7 +7,7 @@ import { type ToolRun } from "./ReplyModel.ts";
 
 const RUN_TONES = { called: "muted", running: "accent", done: "success", failed: "danger" } as const;
 
-/** A call of a tool, and what came of it. */
+/** Tool call with its result. */
 export function ToolBlock({ run }: { run: ToolRun }) {
   const t = useText(reply);
   const ended = run.state === "done" || run.state === "failed";

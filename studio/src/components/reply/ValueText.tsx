@@ -1,10 +1,10 @@
 import { useMemo } from "react";
 import { LongText } from "../LongText.tsx";
 
-/** Characters of a value that stands among others as it is. */
+/** Most characters of a value shown inline. */
 const SHORT = 20_000;
 
-/** A value among others: a text as it is, anything else as JSON, and a long one in a box of its own. */
+/** Value among others: text as is, anything else as JSON, and a long one in its own box. */
 export function ValueText({ value, label }: { value: unknown; label: string }) {
   const text = useMemo(
     () => (typeof value === "string" ? value : ((JSON.stringify(value) as string | undefined) ?? "")),

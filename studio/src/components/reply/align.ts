@@ -1,9 +1,9 @@
 import { type TypedEvent } from "../../api/types.ts";
 
-/** The place of the raw text that an event was read from. */
+/** Place in the raw text that an event was read from. */
 export type Place = { readonly start: number; readonly end: number };
 
-/** Text of an event that stands in the raw reply, if it has any. */
+/** Text of an event that occurs in the raw reply, if any. */
 export function textOf({ event, data }: { event: string; data: unknown }): string {
   const fields = data as Readonly<Record<string, unknown>>;
   const text = (name: string) => (typeof fields[name] === "string" ? fields[name] : "");
@@ -41,18 +41,18 @@ export function textOf({ event, data }: { event: string; data: unknown }): strin
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1);
 const encoded = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** Forms in which a text may stand in a reply. */
+/** Encodings of a text in a reply. */
 const FORMS = [(text: string) => text, escaped, encoded];
 
-/** How far behind the last place the next one is looked for. */
+/** Search distance after the last place. */
 const REACH = 200_000;
 
 /** Characters that are looked through in vain for one reply; what comes then has no place. */
 const MOST_IN_VAIN = 200_000_000;
 
 /**
- * Where the texts of events stand in the raw reply. Events have no offsets: each text is looked for behind the one
- * before it, as it is and as JSON and markup write it. Texts that were made up or changed have no place.
+ * Finds the texts of events in the raw reply. Events have no offsets: each text is searched after the previous one,
+ * as is and in the escapes of JSON and markup. Texts that were invented or changed have no place.
  */
 export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | null)[] {
   let from = 0;
@@ -82,13 +82,13 @@ export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | n
   });
 }
 
-/** The first event with a place between two offsets, or the last one before them. */
+/** First event with a place between two offsets, or the last one before them. */
 export function eventIn(places: readonly (Place | null)[], start: number, end: number): number | null {
   const within = places.findIndex((place) => place !== null && place.start < end && place.end > start);
   return within === -1 ? eventAt(places, start) : within;
 }
 
-/** The event whose place holds an offset, or is the last one before it. */
+/** Event whose place holds an offset, or the last one before it. */
 export function eventAt(places: readonly (Place | null)[], offset: number): number | null {
   let before: number | null = null;
   for (const [index, place] of places.entries()) {

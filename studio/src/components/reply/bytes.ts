@@ -1,4 +1,4 @@
-/** Bytes of UTF-8 that a UTF-16 unit stands for; the halves of a pair have two each. */
+/** UTF-8 bytes of a UTF-16 unit; the halves of a surrogate pair have two each. */
 function bytesOf(unit: number): number {
   if (unit < 0x80) return 1;
   if (unit < 0x800) return 2;
@@ -7,7 +7,7 @@ function bytesOf(unit: number): number {
 
 const STEP = 4096;
 
-/** Offsets of a text in bytes of UTF-8, as the server counts, and in units of strings. */
+/** Maps UTF-8 byte offsets, as the server counts, to offsets in strings. */
 export class ByteIndex {
   readonly #text: string;
   /** Byte offset of every 4096th unit. */
@@ -24,7 +24,7 @@ export class ByteIndex {
     this.length = bytes;
   }
 
-  /** The unit at or behind a byte offset; the end of the text for one beyond it. */
+  /** Returns the unit at or after a byte offset; the end of the text for an offset beyond it. */
   unitAt(byte: number): number {
     let low = 0;
     let high = this.#steps.length - 1;
@@ -39,7 +39,7 @@ export class ByteIndex {
       bytes += bytesOf(this.#text.charCodeAt(at));
       at += 1;
     }
-    // Never between the halves of a pair.
+    // Never between the halves of a surrogate pair.
     if (at < this.#text.length && /[\uDC00-\uDFFF]/.test(this.#text.charAt(at))) at += 1;
     return at;
   }

@@ -1,13 +1,13 @@
 import { type Finding } from "../../api/types.ts";
 import { ByteIndex } from "./bytes.ts";
 
-/** A line of a text as it is shown: a long one has several. */
+/** Displayed line of a text; a long line has several. */
 export type Line = { readonly start: number; readonly end: number; readonly number: number; readonly first: boolean };
 
-/** Most characters of a line that is shown; longer ones are broken. */
+/** Most characters of a displayed line; longer ones are broken. */
 const LONGEST = 400;
 
-/** The lines of a text without their ends, or of a part of it whose first line has a number. */
+/** Lines of a text or of a part of it, without line ends; `first` is the number of the first one. */
 export function linesOf(text: string, from = 0, to = text.length, first = 1): Line[] {
   const lines: Line[] = [];
   // What stands behind the last end of a line of a part is the next one's.
@@ -30,7 +30,7 @@ export function linesOf(text: string, from = 0, to = text.length, first = 1): Li
   }
 }
 
-/** Numbers of the lines that stand at some places of a text. */
+/** Numbers of the lines of places in a text. */
 export function numbersAt(text: string, places: readonly number[]): number[] {
   let number = 1;
   let at = 0;
@@ -43,10 +43,10 @@ export function numbersAt(text: string, places: readonly number[]): number[] {
   });
 }
 
-/** The part that holds a place, of parts with their starts. */
+/** Index of the part that holds a place, given the starts of the parts. */
 export const partAt = (starts: readonly number[], place: number): number => Math.max(0, starts.findLastIndex((start) => start <= place));
 
-/** The line that holds an offset. */
+/** Line of an offset. */
 export function lineAt(lines: readonly Line[], offset: number): number {
   let low = 0;
   let high = lines.length - 1;
@@ -58,10 +58,10 @@ export function lineAt(lines: readonly Line[], offset: number): number {
   return low;
 }
 
-/** A place of a text that a finding is about. */
+/** Place of a finding in a text. */
 export type Mark = { readonly start: number; readonly end: number; readonly finding: number };
 
-/** Where findings stand in a text; one about a place between characters takes the next one. */
+/** Places of findings in a text; a finding between characters takes the next one. */
 export function marksOf(text: string, findings: readonly Finding[]): Mark[] {
   const index = new ByteIndex(text);
   return findings
@@ -74,10 +74,10 @@ export function marksOf(text: string, findings: readonly Finding[]): Mark[] {
 
 export type Segment = { readonly text: string; readonly marks: readonly number[] };
 
-/** A line cut at the ends of marks. Each piece has the findings that are about it, the narrowest last. */
+/** Splits a line at the ends of marks. Each piece has its findings, the narrowest last. */
 export function segmentsOf(text: string, line: Line, marks: readonly Mark[]): Segment[] {
   const here = marks.filter((mark) => mark.start < line.end && mark.end > line.start);
-  // A mark on the end of a line is shown behind its last character.
+  // A mark on the line end is shown after the last character.
   const atEnd = marks.filter((mark) => mark.start === line.end && mark.end === line.end + 1);
   const cuts = new Set([line.start, line.end]);
   for (const { start, end } of here) {

@@ -4,7 +4,7 @@ import { useResource } from "../../api/useResource.ts";
 
 type ThoughtDisplay = Schemas["Settings"]["thought_display"];
 
-/** The setting "display of thoughts"; folded as long as it is not known. */
+/** Setting "display of thoughts"; folded until it is loaded. */
 export function useThoughtDisplay(): ThoughtDisplay {
   const { data } = useResource("thought_display", async (signal) => {
     const { data: settings } = await api.get("/api/v1/settings", { signal });

@@ -5,13 +5,13 @@ export type SaveState = "saved" | "unsaved" | "saving" | "failed" | "offline";
 export type SaveStatus = { readonly state: SaveState; readonly error: Error | null };
 
 type SaveQueueOptions = {
-  /** Time without a change before it is saved. */
+  /** Idle time before a change is saved, in milliseconds. */
   delayMs: number;
 };
 
 /**
- * Saves the last of many changes, one write at a time: what changes during a write is written after it. A change whose
- * write failed stays until it is tried again or another takes its place.
+ * Saves the last of many changes, one write at a time: changes during a write are written after it. A change whose
+ * write failed stays until a retry or until another replaces it.
  */
 export class SaveQueue<T> {
   #save: (value: T) => Promise<void>;
@@ -27,7 +27,7 @@ export class SaveQueue<T> {
     this.#delayMs = delayMs;
   }
 
-  /** Has a function write from now on. */
+  /** Sets the function for later writes. */
   writeWith(save: (value: T) => Promise<void>): void {
     this.#save = save;
   }
@@ -39,12 +39,12 @@ export class SaveQueue<T> {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Whether something would be lost if the page were closed now. */
+  /** True if closing the page now would lose something. */
   get isDirty(): boolean {
     return this.#pending !== null || this.#writing !== null;
   }
 
-  /** Takes a change, and saves it when no other follows for a while. */
+  /** Accepts a change, and saves it when no other follows for a while. */
   change(value: T): void {
     this.#pending = { value };
     if (this.#writing === null) this.#become("unsaved");
@@ -52,14 +52,14 @@ export class SaveQueue<T> {
     this.#timer = setTimeout(() => void this.flush(), this.#delayMs);
   }
 
-  /** Forgets a change that was not written yet. */
+  /** Discards a change that was not written yet. */
   discard(): void {
     clearTimeout(this.#timer);
     this.#pending = null;
     if (this.#writing === null) this.#become("saved");
   }
 
-  /** Saves at once what waits; true when nothing is left unsaved. */
+  /** Saves pending changes at once; true when nothing is left unsaved. */
   async flush(): Promise<boolean> {
     clearTimeout(this.#timer);
     while (this.#writing !== null) await this.#writing;
@@ -80,7 +80,7 @@ export class SaveQueue<T> {
       this.#become(this.#pending === null ? "saved" : "unsaved");
     } catch (error) {
       this.#writing = null;
-      // A newer change takes the place of the one that failed.
+      // A newer change replaces the one that failed.
       this.#pending ??= pending;
       clearTimeout(this.#timer);
       const offline = error instanceof ApiError && error.isUnreachable;

@@ -1,6 +1,6 @@
 import { defineTexts } from "../texts.ts";
 
-/** Words of the text editor; the English ones are those that CodeMirror asks for. */
+/** Phrases of the text editor; the English ones are CodeMirror's keys. */
 export const editor = defineTexts({
   find: { zh: "查找", en: "Find" },
   replace: { zh: "替换", en: "Replace" },

@@ -1,6 +1,6 @@
 import { defineTexts } from "../texts.ts";
 
-/** Texts of what a reply has come to: its phases, blocks, events and findings. */
+/** Texts of a reply: its phases, blocks, events and findings. */
 export const reply = defineTexts({
   thinking: { zh: "思考", en: "Thinking" },
   thinkingNow: { zh: "正在思考…", en: "Thinking…" },

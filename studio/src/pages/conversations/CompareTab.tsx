@@ -15,7 +15,7 @@ import { usePointLabel } from "./usePointLabel.ts";
 type CompareProps = {
   id: string;
   points: readonly StatePoint[];
-  /** Changes when the state does. */
+  /** Changes with the state. */
   version: number;
   from: string | null;
   to: string | null;
@@ -43,7 +43,7 @@ export function CompareTab({ id, points, version, from, to, onChange }: CompareP
       return (data.diff ?? []) as unknown as Difference[];
     };
     if (left === right) return [];
-    // The interface reads an absent `from` as the beginning and an absent `to` as now; the other way round is turned.
+    // The API reads an absent `from` as the beginning and an absent `to` as now; the reverse order is swapped.
     if (left === NOW) {
       return invert(await differences(right === START ? { to: last } : { from: right }));
     }

@@ -30,7 +30,7 @@ const TABS = [
 
 export function Component() {
   const { id = "" } = useParams();
-  // What belongs to one conversation is not kept for another.
+  // State of one conversation is not kept for another.
   return <ConversationPage key={id} id={id} />;
 }
 
@@ -48,7 +48,7 @@ function ConversationPage({ id }: { id: string }) {
   const title = head.data?.title ?? (head.data === null ? id : t("untitled"));
   const points = pointsOf(messages.rows, updates.rows);
 
-  /** Changes the address, so that it leads back to what is shown. */
+  /** Changes the URL, so that it restores the view. */
   function show(change: Readonly<Record<string, string | null>>): void {
     const next = new URLSearchParams(params);
     for (const [name, value] of Object.entries(change)) {

@@ -17,9 +17,9 @@ import { useSettled } from "./useSettled.ts";
 
 type Conversation = Schemas["Conversation"];
 
-/** Characters of a text that the server looks for. */
+/** Most characters of a search text. */
 const LONGEST = 200;
-/** Pause of typing after which it is asked. */
+/** Typing pause before a search, in milliseconds. */
 const PAUSE_MS = 250;
 
 export function Component() {
@@ -37,7 +37,7 @@ export function Component() {
       return (await api.get("/api/v1/conversations", { query, signal })).data;
     },
     cursorOf: (row: Conversation) => row.conversation_id,
-    // One request looks through a part of the messages only, and may find nothing there.
+    // One request searches only a part of the messages, and may find nothing there.
     atLeast: wanted === "" ? 0 : 50,
   });
   const searching = list.loading || list.loadingMore || wanted !== search.trim().slice(0, LONGEST);

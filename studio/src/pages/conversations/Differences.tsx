@@ -8,7 +8,7 @@ import { type Json, preview } from "./stateTree.ts";
 
 type DifferencesProps = { differences: readonly Difference[]; label: string };
 
-/** What differs between two states, a line a path. */
+/** Differences between two states, one line a path. */
 export function Differences({ differences, label }: DifferencesProps) {
   const t = useText(conversations);
   return (

@@ -21,7 +21,7 @@ type HistoryProps = {
   onMessage: (message: string) => void;
 };
 
-/** What was applied to the state, the newest first. */
+/** Updates of the state, newest first. */
 export function HistoryTab({ data, points, onRollback, onCompare, onMessage }: HistoryProps) {
   const t = useText(conversations);
   const { updates } = data;

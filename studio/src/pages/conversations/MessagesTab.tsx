@@ -15,7 +15,7 @@ import { type Notice, noticesOf, useNotices } from "./useNotices.ts";
 
 type MessagesProps = {
   data: ConversationData;
-  /** The message that the address names. */
+  /** Message named in the URL. */
   chosen: string | null;
   onCompare: (message: string) => void;
   onState: (message: string) => void;
@@ -29,7 +29,7 @@ export function MessagesTab({ data, chosen, onCompare, onState, onRollback }: Me
   const { messages, updates } = data;
   const turns = useMemo(() => turnsOf(messages.rows), [messages.rows]);
   const changing = useMemo(() => new Set(updates.rows.map(({ message_id: id }) => id)), [updates.rows]);
-  // Which version of a turn is shown, by the id of its first one; absent: the newest.
+  // Displayed version of each turn, by the id of its first one; absent: the newest.
   const [versions, setVersions] = useState<ReadonlyMap<string, number>>(new Map());
   const running = messages.rows.find(({ status }) => status === "running")?.message_id ?? null;
   const text = useRunning(running, data);
@@ -126,7 +126,7 @@ export function MessagesTab({ data, chosen, onCompare, onState, onRollback }: Me
 
 const keyOf = (turn: Turn<Message> | undefined): string | undefined => turn?.swipes[0]?.message.message_id;
 
-/** The version of a turn that a message is, or came after. */
+/** Version of a turn that a message is or follows. */
 function placeOf(turn: Turn<Message>, id: string): number | null {
   const at = turn.swipes.findIndex(
     ({ message, after }) => message.message_id === id || after.some((one) => one.message_id === id),
@@ -134,7 +134,7 @@ function placeOf(turn: Turn<Message>, id: string): number | null {
   return at < 0 ? null : at;
 }
 
-/** Follows a message that runs, and loads the conversation again when it ended; the text that came so far. */
+/** Follows a running message, and reloads the conversation when it ends; returns the text so far. */
 function useRunning(id: string | null, data: ConversationData): string {
   const { show } = useNotices();
   const [streamed, setStreamed] = useState<{ id: string; text: string } | null>(null);

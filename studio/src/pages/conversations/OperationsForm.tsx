@@ -15,16 +15,16 @@ type FormProps = {
   id: string;
   drafts: readonly Draft[];
   onDrafts: (drafts: readonly Draft[]) => void;
-  /** The point before the change; `undefined` while it is not known. */
+  /** Point before the change; `undefined` while unknown. */
   undoTo: string | null | undefined;
-  /** Version of the state that is seen. */
+  /** Version of the displayed state. */
   etag: string | null;
   onDone: () => void;
 };
 
 type Outcome = { steps: readonly Step[]; applied: number; refused: number; undoTo: string | null | undefined };
 
-/** Operations that are carried out by hand, with what became of each. */
+/** Form for manual operations, with their results. */
 export function OperationsForm({ id, drafts, onDrafts, undoTo, etag, onDone }: FormProps) {
   const t = useText(conversations);
   const { message } = App.useApp();
@@ -63,7 +63,7 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, etag, onDone }: F
       onDone();
     } catch (error) {
       void message.error(textOf(error));
-      // The next try is based on the state that is seen then.
+      // The next try is based on the state displayed then.
       if (error instanceof ApiError && error.code === "changed_meanwhile") onDone();
     }
     setBusy(false);
@@ -175,7 +175,7 @@ export function OperationsForm({ id, drafts, onDrafts, undoTo, etag, onDone }: F
   );
 }
 
-/** Takes back what a change applied, where the point before it is known. */
+/** Undoes a change, if the point before it is known. */
 function Undo({ outcome: { applied, undoTo }, onUndo }: { outcome: Outcome; onUndo: (to: string | null) => void }) {
   const t = useText(conversations);
   if (applied === 0 || undoTo === undefined) return null;

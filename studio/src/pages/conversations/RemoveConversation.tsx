@@ -5,7 +5,7 @@ import { useText } from "../../i18n/useText.ts";
 
 type RemoveProps = { id: string; name: string; onRemoved: () => void; text?: boolean };
 
-/** Deletes a conversation, after it was asked. */
+/** Deletes a conversation after a confirmation. */
 export function RemoveConversation({ id, name, onRemoved, text = false }: RemoveProps) {
   const t = useText(conversations);
   return (

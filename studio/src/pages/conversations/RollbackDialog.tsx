@@ -14,17 +14,17 @@ import { usePointLabel } from "./usePointLabel.ts";
 
 type RollbackProps = {
   id: string;
-  /** Where to: a message or an update, `null` for the beginning. */
+  /** Target: a message or an update; `null` for the beginning. */
   target: string | null;
   points: readonly StatePoint[];
   updates: readonly Update[];
-  /** Version of the state that is seen. */
+  /** Version of the displayed state. */
   etag: string | null;
   onClose: () => void;
   onDone: () => void;
 };
 
-/** Shows what going back would change, and goes back when that is wanted. */
+/** Shows the effect of a rollback, and performs it on confirmation. */
 export function RollbackDialog({ id, target, points, updates, etag, onClose, onDone }: RollbackProps) {
   const t = useText(conversations);
   const { message } = App.useApp();
@@ -34,7 +34,7 @@ export function RollbackDialog({ id, target, points, updates, etag, onClose, onD
   const point = points.find((one) => one.id === target) ?? null;
   const last = updates.at(-1);
   const changes = useResource(`preview ${id} ${target ?? ""} ${updates.length}`, async (signal) => {
-    // From the target on to now; from the beginning, to the last update.
+    // From the target to now; from the beginning, to the last update.
     if (target === null && last === undefined) return [];
     const query = target === null ? { to: last === undefined ? null : pointOf(last) } : { from: target };
     const { data } = await api.get("/api/v1/conversations/{id}/state/history", {

@@ -17,7 +17,7 @@ type Mismatch = { pointer?: string; message?: string };
 
 const EXAMPLE = '{\n  "type": "object",\n  "properties": {}\n}\n';
 
-/** The schema of the state, and where the present state does not fit. */
+/** Schema of the state, and violations of the current state. */
 export function SchemaTab({ id, state }: SchemaProps) {
   const t = useText(conversations);
   const { lineOf } = useProblemText();
@@ -42,7 +42,7 @@ export function SchemaTab({ id, state }: SchemaProps) {
       state.reload();
     } catch (error) {
       void message.error(lineOf(error));
-      // The next try is based on the state that is seen then.
+      // The next try is based on the state displayed then.
       if (error instanceof ApiError && error.code === "changed_meanwhile") state.reload();
     }
     setBusy(false);

@@ -19,7 +19,7 @@ type StateProps = {
   id: string;
   data: ConversationData;
   points: readonly StatePoint[];
-  /** The moment that is shown; `null` is now. */
+  /** Displayed moment; `null` is now. */
   at: string | null;
   onAt: (at: string | null) => void;
 };
@@ -89,7 +89,7 @@ export function StateTab({ id, data, points, at, onAt }: StateProps) {
   );
 }
 
-/** The point that an undo of the next change goes back to: the newest update, or the beginning. Not known until all updates are loaded. */
+/** Target of an undo of the next change: the newest update, or the beginning. Unknown until all updates are loaded. */
 function last({ updates }: ConversationData): string | null | undefined {
   if (updates.loading || updates.hasMore || updates.error !== null) return undefined;
   const update = updates.rows.at(-1);

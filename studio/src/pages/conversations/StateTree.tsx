@@ -12,11 +12,11 @@ import { useCopy } from "./useCopy.ts";
 type TreeProps = {
   state: Json;
   search: string;
-  /** Takes a row into the form of operations; absent where the state is not the present one. */
+  /** Copies a row into the operations form; absent for a past state. */
   onEdit?: ((row: TreeRow) => void) | undefined;
 };
 
-/** The state as a tree; only lines in view are in the page. */
+/** State as a tree; only visible lines are in the page. */
 export function StateTree({ state, search, onEdit }: TreeProps) {
   const t = useText(conversations);
   const copy = useCopy();

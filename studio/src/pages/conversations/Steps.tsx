@@ -8,10 +8,10 @@ import { type Step } from "./operations.ts";
 import { preview } from "./stateTree.ts";
 import styles from "./Steps.module.css";
 
-/** Operations that are shown at once; more are a list of their own. */
+/** Most operations shown inline; more get a list of their own. */
 const SHOWN = 12;
 
-/** Operations with what became of each: the values before and after, or why it was refused. */
+/** Operations with their results: the values before and after, or the reason of a refusal. */
 export function Steps({ steps }: { steps: readonly Step[] }) {
   const t = useText(conversations);
   const [all, setAll] = useState(false);

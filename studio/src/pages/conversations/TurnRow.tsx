@@ -25,7 +25,7 @@ type TurnProps = {
   version: number;
   chosen: string | null;
   changesState: (message: string) => boolean;
-  /** Text of the message that runs, so far. */
+  /** Text of the running message so far. */
   streamed: string | null;
   onVersion: (version: number) => void;
   onRegenerate: (message: Message) => void;
@@ -35,10 +35,10 @@ type TurnProps = {
   onRollback: (message: string) => void;
 };
 
-/** Length of an answer that is shown as Markdown; a longer one is shown as text, in parts. */
+/** Longest answer shown as Markdown; a longer one is shown as text, in parts. */
 const FORMATTED = 100_000;
 
-/** What the user said and the versions of the answer, one of them shown. */
+/** User input with the versions of the answer, one of them visible. */
 export function TurnRow(props: TurnProps) {
   const { turn, version, chosen } = props;
   const t = useText(conversations);

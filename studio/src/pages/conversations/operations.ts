@@ -1,17 +1,17 @@
 import { type Json } from "./stateTree.ts";
 
-/** Operations of the state, in the order in which they are offered (F-111). */
+/** Operations of the state, in display order (F-111). */
 export const OPERATIONS = ["SET", "ADD", "SUB", "MUL", "DIV", "PUSH", "POP", "DELETE"] as const;
 
 export type OperationName = (typeof OPERATIONS)[number];
 
-/** An operation as it is typed. */
+/** Operation as typed. */
 export type Draft = { readonly op: OperationName; readonly path: string; readonly value: string };
 
-/** Whether an operation has a value. */
+/** True if an operation has a value. */
 export const takesValue = (op: OperationName): boolean => op !== "POP" && op !== "DELETE";
 
-/** A typed value: JSON where it is some, else the text itself. */
+/** Parses a typed value: JSON if valid, else the text itself. */
 export function valueOf(text: string): Json {
   try {
     return JSON.parse(text) as Json;
@@ -20,12 +20,12 @@ export function valueOf(text: string): Json {
   }
 }
 
-/** An operation as the server takes it. */
+/** Operation in the server's format. */
 export function operationOf({ op, path, value }: Draft): Json[] {
   return takesValue(op) ? [op, path.trim(), valueOf(value)] : [op, path.trim()];
 }
 
-/** An update of the state, as its history has it. */
+/** Update of the state, from its history. */
 export type Update = {
   readonly position: number;
   readonly message_id: string | null;
@@ -37,7 +37,7 @@ export type Update = {
   readonly reversible: boolean;
 };
 
-/** An operation with what became of it. */
+/** Operation with its result. */
 export type Step = {
   readonly op: string;
   readonly path: string;
@@ -49,10 +49,10 @@ export type Step = {
   readonly message?: string;
 };
 
-/** The id that `rollback`, `from` and `to` take. */
+/** Id for `rollback`, `from` and `to`. */
 export const pointOf = ({ message_id, update_id }: Update): string => update_id ?? message_id ?? "";
 
-/** The operations of an update, each with its result. */
+/** Operations of an update, each with its result. */
 export function stepsOf({ operations, results }: Pick<Update, "operations" | "results">): Step[] {
   const byIndex = new Map(results.map((result) => [(result as { index?: number }).index, result as Partial<Step>]));
   return operations.map((operation, index): Step => {
@@ -68,7 +68,7 @@ export function stepsOf({ operations, results }: Pick<Update, "operations" | "re
   });
 }
 
-/** Whether a step or the words of an update hold what is looked for. */
+/** True if a step or a text of an update contains the search text. */
 export function updateMatches(update: Update, search: string): boolean {
   const wanted = search.trim().toLowerCase();
   if (wanted === "") return true;
@@ -77,10 +77,10 @@ export function updateMatches(update: Update, search: string): boolean {
     .includes(wanted);
 }
 
-/** A difference between two states. */
+/** Difference between two states. */
 export type Difference = { readonly path: string; readonly before?: Json; readonly after?: Json };
 
-/** What going back does, from how the state got where it is. */
+/** Reverses differences, to show the effect of undoing them. */
 export const invert = (differences: readonly Difference[]): Difference[] =>
   differences.map(({ path, before, after }) => ({
     path,

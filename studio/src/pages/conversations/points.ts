@@ -2,11 +2,11 @@ import { type Update, pointOf } from "./operations.ts";
 import { wordsOf } from "./swipes.ts";
 import { type Message } from "./useConversation.ts";
 
-/** A moment of the state, as it is named to people. */
+/** Moment of the state, with a label for people. */
 export type StatePoint = {
-  /** Id that the interface takes. */
+  /** Id for the API. */
   readonly id: string;
-  /** Words of the user before it, or why it was changed by hand; empty where there are none. */
+  /** User text before it, or the reason of a manual change; may be empty. */
   readonly words: string;
   readonly byHand: boolean;
   readonly position: number | null;
@@ -14,8 +14,8 @@ export type StatePoint = {
 };
 
 /**
- * The moments of the state, oldest first: each message that stands, with or without an update, and each change by hand,
- * in the order of time.
+ * Moments of the state, oldest first: each current message, with or without an update, and each manual change, in
+ * order of time.
  */
 export function pointsOf(messages: readonly Message[], updates: readonly Update[]): StatePoint[] {
   const positions = new Map(updates.map((update) => [pointOf(update), update.position]));
@@ -43,7 +43,7 @@ export function pointsOf(messages: readonly Message[], updates: readonly Update[
   );
 }
 
-/** Number of updates that stand behind a moment: those that going back there takes away. */
+/** Number of updates after a moment, which a rollback to it undoes. */
 export function updatesAfter(point: StatePoint | null, points: readonly StatePoint[], updates: readonly Update[]): number {
   if (point === null) return updates.length;
   const last = points

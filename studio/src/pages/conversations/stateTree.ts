@@ -1,8 +1,8 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** A line of the tree. */
+/** Line of the tree. */
 export type TreeRow = {
-  /** Path as operations of the state take it (F-112). */
+  /** Path in the form of state operations (F-112). */
   readonly path: string;
   readonly name: string;
   readonly depth: number;
@@ -13,7 +13,7 @@ export type TreeRow = {
   readonly open: boolean;
 };
 
-/** The path of a member, written as the server writes it. */
+/** Path of a member, in the server's notation. */
 export function pathOf(parent: string, key: string | number): string {
   if (typeof key === "number") return `${parent}[${key}]`;
   if (key.trim() === "" || /[.[\]]/.test(key)) return `${parent}[${JSON.stringify(key)}]`;
@@ -40,15 +40,15 @@ export function preview(value: Json, most = 200): string {
 }
 
 type TreeOptions = {
-  /** Paths that are open although they are closed by themselves, and the other way round. */
+  /** Paths whose state differs from the default: open instead of closed, or closed instead of open. */
   toggled: ReadonlySet<string>;
-  /** Levels that are open by themselves. */
+  /** Number of levels that are open by default. */
   openDepth?: number;
-  /** Only rows whose name, path or value holds it, with what they are in. */
+  /** Search text: only matching rows (name, path or value) and their parents are shown. */
   search?: string;
 };
 
-/** The lines of a tree that are shown. */
+/** Visible lines of a tree. */
 export function rowsOf(state: Json, { toggled, openDepth = 2, search = "" }: TreeOptions): TreeRow[] {
   const wanted = search.trim().toLowerCase();
   const rows: TreeRow[] = [];
@@ -69,7 +69,7 @@ export function rowsOf(state: Json, { toggled, openDepth = 2, search = "" }: Tre
     let found = own;
     if (open) {
       for (const [key, member] of membersOf(value)) {
-        // What is in a row that was found by its name is shown with it.
+        // Children of a row that matched by name are shown with it.
         if (add(String(key), member, pathOf(path, key), depth + 1, own && wanted !== "")) found = true;
       }
     }

@@ -1,21 +1,21 @@
-/** What the grouping reads of a message. */
+/** Fields of a message that the grouping reads. */
 export type Sent = {
   readonly message_id: string;
-  /** Set when it counts: it is not superseded. */
+  /** True unless the message is superseded. */
   readonly current: boolean;
-  /** The message in whose place it was made. */
+  /** Message that this one replaced. */
   readonly in_place_of?: string;
 };
 
-/** A version of an answer that was made anew later, with the messages that came after it then. */
+/** Superseded version of an answer, with the messages that followed it. */
 export type Swipe<M> = { readonly message: M; readonly after: readonly M[] };
 
-/** A place in the conversation: the versions of its answer, the present one last. */
+/** Place in the conversation: the versions of its answer, the current one last. */
 export type Turn<M> = { readonly swipes: readonly Swipe<M>[]; readonly live: boolean };
 
 /**
- * Groups the messages of a conversation, oldest first, into turns with their swipes. A message that was made in the
- * place of another one is the next version at its place; what stood behind that place came after the older version.
+ * Groups the messages of a conversation, oldest first, into turns with their swipes. A message that replaced another
+ * one is the next version at its place; messages after that place followed the older version.
  */
 export function turnsOf<M extends Sent>(messages: readonly M[]): Turn<M>[] {
   const turns: Place<M>[] = [];
@@ -31,7 +31,7 @@ export function turnsOf<M extends Sent>(messages: readonly M[]): Turn<M>[] {
     place?.swipes.at(-1)?.after.push(...messagesOf(later));
     turns.push({ swipes: [...(place?.swipes ?? []), version] });
   }
-  // Messages that were superseded by a deleted one, and all that came after it.
+  // Messages superseded by a deleted one, and all that followed it.
   const gone = turns.flatMap(({ swipes }, index) => (isLive(swipes) ? [] : [index]));
   for (const index of gone.reverse()) {
     const before = turns[index - 1];
@@ -48,7 +48,7 @@ const isLive = (swipes: readonly Swipe<Sent>[]): boolean => swipes.at(-1)?.messa
 const messagesOf = <M extends Sent>(turns: readonly Place<M>[]): M[] =>
   turns.flatMap(({ swipes }) => swipes.flatMap(({ message, after }) => [message, ...after]));
 
-/** The words of the user that a message carries, for a title of it. */
+/** User text of a message, for a title. */
 export function wordsOf(request: object): string {
   const { text, messages } = request as { text?: unknown; messages?: unknown };
   if (typeof text === "string") return text;

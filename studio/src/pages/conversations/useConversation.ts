@@ -11,14 +11,14 @@ export type ConversationData = {
   readonly head: Resource<Schemas["Conversation"]>;
   readonly messages: CursorList<Message>;
   readonly updates: CursorList<Update>;
-  /** With the version that a change can be based on. */
+  /** State with the version that a change is based on. */
   readonly state: Resource<{ state: Json; schema: Json; etag: string | null }>;
-  /** Loads again what a change of the state has changed. */
+  /** Reloads everything that a change of the state affects. */
   readonly reloadState: () => void;
   readonly reload: () => void;
 };
 
-/** All that the page of a conversation shows. */
+/** Data of the conversation page. */
 export function useConversation(id: string): ConversationData {
   const path = { id };
   const head = useResource(

@@ -4,7 +4,7 @@ import { useText } from "../../i18n/useText.ts";
 
 export type Notice = { readonly code: string; readonly message: string; readonly ref?: string };
 
-/** Shows notices of the state as short toasts, which block nothing (F-212). */
+/** Shows notices of the state as short, non-blocking toasts (F-212). */
 export function useNotices(): { show: (notices: readonly Notice[]) => void; textOf: (notice: Notice) => string } {
   const t = useText(conversations);
   const { message } = App.useApp();
@@ -19,7 +19,7 @@ export function useNotices(): { show: (notices: readonly Notice[]) => void; text
   return { show, textOf };
 }
 
-/** The notices of a message, where its metadata has some. */
+/** Notices of a message, from its metadata. */
 export function noticesOf(metadata: unknown): readonly Notice[] {
   const notices = (metadata as { notices?: unknown } | null | undefined)?.notices;
   return Array.isArray(notices) ? (notices as Notice[]) : [];

@@ -2,7 +2,7 @@ import { conversations } from "../../i18n/texts/conversations.ts";
 import { useFormat, useText } from "../../i18n/useText.ts";
 import { type StatePoint } from "./points.ts";
 
-/** Names moments of the state. */
+/** Labels of moments of the state. */
 export function usePointLabel(): (point: StatePoint | null) => string {
   const t = useText(conversations);
   const format = useFormat();

@@ -13,13 +13,13 @@ import { DIALECTS, type Draft } from "./request.ts";
 import { type Target, targetOf, targetsOf, wordOf } from "./targets.ts";
 
 export type ComposeHandle = {
-  /** Puts words into the field; with a conversation they go on in it. */
+  /** Fills in a text; with a conversation, the message continues it. */
   fill: (text: string, conversation: string | undefined) => void;
 };
 
 type ComposeFormProps = { ref?: Ref<ComposeHandle>; onSend: (draft: Draft) => Promise<void> };
 
-/** What is asked, and whom. */
+/** Form for a message and its target. */
 export function ComposeForm({ ref, onSend }: ComposeFormProps) {
   const t = useText(live);
   const [form] = Form.useForm<Draft & { compare?: boolean }>();

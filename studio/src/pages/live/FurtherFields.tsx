@@ -4,7 +4,7 @@ import { live } from "../../i18n/texts/live.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
 
-/** Fields of a message that are seldom changed. */
+/** Message fields that are seldom changed. */
 export function FurtherFields() {
   const t = useText(live);
   return (

@@ -16,7 +16,7 @@ import { type Draft } from "./request.ts";
 import { ask } from "./send.ts";
 import { ToolCallForm } from "./ToolCallForm.tsx";
 
-/** A message, or two beside each other: what is asked, and what comes. */
+/** One message, or two side by side: request and result. */
 export function Component() {
   const t = useText(live);
   const frame = useText(app);
@@ -94,7 +94,7 @@ export function Component() {
   );
 }
 
-/** Messages that were watched since the page was opened: who goes back to one finds it as it was. */
+/** Messages watched since the page was opened, so that going back to one shows it unchanged. */
 function useRuns() {
   const [runs] = useState(() => new Map<string, MessageRun>());
   return {

@@ -15,14 +15,14 @@ import { ToolAnswers } from "./ToolAnswers.tsx";
 
 type MessagePaneProps = {
   run: MessageRun;
-  /** What it is called beside another one. */
+  /** Label next to another message. */
   label: string | undefined;
   narrow: boolean;
   onChoose: (text: string, conversation: string | undefined) => void;
   onClose: (() => void) | undefined;
 };
 
-/** A message: what it came to, and how it came. */
+/** Message: its result and its events. */
 export function MessagePane({ run, label, narrow, onChoose, onClose }: MessagePaneProps) {
   const t = useText(live);
   const view = useSyncExternalStore(run.subscribe, run.view);

@@ -6,29 +6,29 @@ import { ReplyModel } from "../../components/reply/ReplyModel.ts";
 
 export type MessageRecord = Schemas["Record"];
 
-/** What is shown of a message; another object each time something changed. */
+/** Displayed state of a message; a new object after each change. */
 export type RunView = {
   readonly model: ReplyModel;
   readonly events: readonly TypedEvent[];
-  /** When each event came, in milliseconds from the request. */
+  /** Arrival time of each event, in milliseconds from the request. */
   readonly times: readonly number[];
-  /** Spans of time without a connection. */
+  /** Intervals without a connection. */
   readonly outages: readonly { readonly from: number; readonly to: number | null }[];
   readonly stream: StreamState;
   readonly retryAt: number | null;
   readonly error: ApiError | null;
   readonly record: MessageRecord | null;
   readonly raw: string;
-  /** Whether it was watched from its beginning, so that times mean something. */
+  /** True if watched from the start, so that times are meaningful. */
   readonly watched: boolean;
   readonly cancelling: boolean;
 };
 
-/** Longest and shortest time between two looks at the record of a message that runs. */
+/** Longest and shortest interval between polls of the record of a running message. */
 const LOOK_MS = { shortest: 700, longest: 10_000 };
 const UNKNOWN = new Set(["heartbeat"]);
 
-/** A message that is watched: its event stream, and its record beside it for what the stream does not show. */
+/** Watched message: its event stream, and its record for data that the stream lacks. */
 export class MessageRun {
   readonly id: string;
   readonly #begun: number;
@@ -48,7 +48,7 @@ export class MessageRun {
   #frame: number | null = null;
   #look: ReturnType<typeof setTimeout> | undefined;
 
-  /** `begun`: when it was asked, of `performance.now()`; absent for one that was there before. */
+  /** `begun`: time of the request, from `performance.now()`; absent for an older message. */
   constructor(id: string, begun?: number) {
     this.id = id;
     this.#begun = begun ?? performance.now();
@@ -57,13 +57,13 @@ export class MessageRun {
 
   readonly view = (): RunView => this.#view;
 
-  /** Watches as long as somebody listens. */
+  /** Watches while there are listeners. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     if (this.#stream === null) this.#open();
     return () => {
       this.#listeners.delete(listener);
-      // A listener that comes right back, as another rendering does, keeps the connection.
+      // A listener that returns at once, as on another rendering, keeps the connection.
       setTimeout(() => {
         if (this.#listeners.size === 0) this.#close();
       });
@@ -127,7 +127,7 @@ export class MessageRun {
     this.#publish();
   }
 
-  /** Looks at the record: now, and while it runs again, the longer it takes the less often. */
+  /** Polls the record: now, and while the message runs, less often the longer it takes. */
   async #read(): Promise<void> {
     clearTimeout(this.#look);
     const asked = performance.now();
@@ -146,7 +146,7 @@ export class MessageRun {
     this.#look = setTimeout(() => void this.#read(), wait);
   }
 
-  /** Tells listeners once a frame at most. */
+  /** Notifies listeners at most once a frame. */
   #schedule(): void {
     this.#frame ??= requestAnimationFrame(() => this.#publish());
   }
@@ -161,7 +161,7 @@ export class MessageRun {
   #made(): RunView {
     const record = this.#record;
     const legacy = this.#model.raw !== "";
-    // In `legacy` the blocks are in the record alone.
+    // In `legacy` only the record has the blocks.
     const events = (record?.events ?? []);
     const shown = legacy && record !== null && record.status !== "running" ? ReplyModel.of(events) : this.#model;
     const ended = record?.findings;
@@ -184,7 +184,7 @@ export class MessageRun {
   }
 }
 
-/** All that the model wrote: with tools the replies of all turns are one stream, but findings are about their own. */
+/** Full output of the model: with tools, all turns are one stream, but findings refer to their own reply. */
 function rawOf(record: MessageRecord | null, model: ReplyModel): string {
   const reply = record?.reply ?? "";
   return reply.length >= model.raw.length ? reply : model.raw;

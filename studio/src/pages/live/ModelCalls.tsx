@@ -11,7 +11,7 @@ import { callsOf, type ModelCall } from "./modelCalls.ts";
 
 const GAPS = { complaints: "gapComplaints", upstream: "gapUpstream", turn: "gapTurn" } as const;
 
-/** Request and response of each call of a model that a message made. */
+/** Request and response of each model call of a message. */
 export function ModelCalls({ record }: { record: MessageRecord | null }) {
   const t = useText(live);
   const format = useFormat();

@@ -25,7 +25,7 @@ const STATUS_TONES: Record<Ended, Tone> = {
   superseded: "muted",
 };
 
-/** What a message is and how it stands, and what can be done with it. */
+/** Description and state of a message, with its actions. */
 export function PaneHead({ run, view, label, running, onClose }: PaneHeadProps) {
   const t = useText(live);
   const format = useFormat();

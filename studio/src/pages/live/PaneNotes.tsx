@@ -4,7 +4,7 @@ import { useText } from "../../i18n/useText.ts";
 import styles from "./Live.module.css";
 import { type MessageRun, type RunView } from "./MessageRun.ts";
 
-/** What a reader has to know of a message: a lost connection, a failure, an answer that is not the model's. */
+/** Notes on a message: a lost connection, a failure, an answer that is not the model's. */
 export function PaneNotes({ run, view }: { run: MessageRun; view: RunView }) {
   const t = useText(live);
   const metadata = view.record?.metadata ?? view.model.completed?.metadata;

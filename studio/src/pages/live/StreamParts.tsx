@@ -16,7 +16,7 @@ type Chosen = { readonly event: number | null; readonly finding: number | null }
 
 const NOTHING: Chosen = { event: null, finding: null };
 
-/** Raw text, events and findings in step: choosing one shows the others. */
+/** Raw text, events and findings in sync: selecting one shows the others. */
 export function StreamParts({ view, running }: { view: RunView; running: boolean }) {
   const t = useText(live);
   const texts = useText(reply);
@@ -26,7 +26,7 @@ export function StreamParts({ view, running }: { view: RunView; running: boolean
   const { raw, events, times, model } = view;
   const { findings } = model;
   const count = events.length;
-  // While it runs, places are looked for when one is asked for only.
+  // While the message runs, places are searched only on demand.
   const wanted = chosen !== NOTHING || !running;
   const places = useMemo(
     () => (wanted ? placesOf(raw, events.slice(0, count)) : []),

@@ -8,7 +8,7 @@ import { lengthOf, type TimelineFigures, timelineOf } from "./timeline.ts";
 const WIDTH = 600;
 const HEIGHT = 44;
 
-/** When the pieces of a reply came. */
+/** Arrival times of the pieces of a reply. */
 export function Timeline({ view, running }: { view: RunView; running: boolean }) {
   const t = useText(live);
   const { events, times, watched, record, outages } = view;

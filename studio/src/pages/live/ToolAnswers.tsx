@@ -11,7 +11,7 @@ import styles from "./Live.module.css";
 
 type ToolAnswersProps = { id: string; model: ReplyModel; waiting: Waiting };
 
-/** Asks for what a message waits for: leave to call a tool, or the result of a call. */
+/** Asks for the input that a message waits for: approval of a tool call, or its result. */
 export function ToolAnswers({ id, model, waiting }: ToolAnswersProps) {
   return (
     <div className={styles["answers"]}>
@@ -99,7 +99,7 @@ function ToolAnswer({ id, callId, name, args, confirm }: ToolAnswerProps) {
   );
 }
 
-/** JSON where it is any, otherwise the text. */
+/** Parses JSON if valid, otherwise returns the text. */
 function valueOf(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

@@ -17,12 +17,12 @@ import { blankArguments } from "./toolArguments.ts";
 type Tool = Schemas["Tool"];
 type Result = Schemas["ToolCallResult"];
 
-/** A call of a registered tool, without a model. */
+/** Call of a registered tool, without a model. */
 export function ToolCallForm() {
   const t = useText(live);
   const { data, error, reload } = useTools();
   const [name, setName] = useState<string | null>(null);
-  // The client runs those itself.
+  // The client runs these tools itself.
   const tools = (data ?? []).filter(({ executor }) => (executor as { kind?: string }).kind !== "client");
   const chosen = tools.find((tool) => tool.name === name);
   return (
@@ -113,7 +113,7 @@ function Call({ tool }: { tool: Tool }) {
   );
 }
 
-/** Arguments as they are typed; `undefined` where they are no JSON object. */
+/** Typed arguments; `undefined` if they are no JSON object. */
 function argumentsOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);

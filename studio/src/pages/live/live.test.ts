@@ -82,7 +82,7 @@ describe("calls of models", () => {
     const calls = callsOf(record as unknown as MessageRecord);
     expect(calls.map(({ request, gap }) => [request?.length ?? null, gap])).toEqual([[null, "upstream"], [1, "none"], [2, "complaints"]]);
     expect(calls.map(({ upstream, error }) => [upstream, error])).toEqual([["one", "it answered 500"], [null, null], [null, null]]);
-    // Those of the message are those of the first one that was asked.
+    // The fields of the message are those of the first target.
     expect(calls.map(({ parameters }) => parameters)).toEqual([{ upstream: "a" }, null, null]);
   });
 
@@ -98,7 +98,7 @@ describe("calls of models", () => {
     const record = { ...base, prompt: [1], turns, attempts: [{ raw: "bad" }], metadata: { reasks: 1 } };
     const calls = callsOf(record as unknown as MessageRecord);
     expect(calls.map(({ request, gap }) => [request?.length ?? null, gap])).toEqual([[null, "turn"], [1, "turn"], [3, "turn"]]);
-    // The model reads the text that stands for its reply.
+    // The model reads the text that replaces its reply.
     expect(calls[2]?.request?.[1]).toEqual({ role: "assistant", content: "the call" });
   });
 

@@ -1,24 +1,24 @@
 import { type MessageRecord } from "./MessageRun.ts";
 
 /**
- * Parts of a request that the record lacks: nothing; what the model was told of each discarded reply; all of it, since
- * another upstream was asked; or in which turn of a tool loop replies were discarded.
+ * Parts of a request that the record lacks: nothing; the re-ask prompts after each discarded reply; all of it, since
+ * another upstream was called; or the turn of a tool loop in which replies were discarded.
  */
 export type Gap = "none" | "complaints" | "upstream" | "turn";
 
-/** A call of a model, as far as the record of its message tells. */
+/** Model call, as far as the record of its message describes it. */
 export type ModelCall = {
-  /** The messages that were sent, without those that `gap` names; `null` where the record has none of them. */
+  /** Messages sent, without those that `gap` names; `null` if the record has none of them. */
   readonly request: Prompt | null;
   readonly gap: Gap;
   readonly parameters: unknown;
   readonly response: string;
-  /** What the model was told after it: results of tools. */
+  /** Tool results sent to the model after it. */
   readonly told: string | null;
   readonly used: boolean;
   readonly finishReason: string | null;
   readonly upstream: string | null;
-  /** Reason of its failure. */
+  /** Reason of the failure. */
   readonly error: string | null;
   readonly usage: unknown;
   readonly totalMs: number | null;
@@ -29,24 +29,24 @@ type Prompt = readonly unknown[];
 type Attempt = {
   readonly raw: string;
   readonly finish_reason?: string;
-  /** Name of the upstream, of the last attempt before another one was asked. */
+  /** Name of the upstream, on its last attempt before a fallback. */
   readonly upstream?: string;
   readonly error?: { readonly code?: string; readonly message?: string };
 };
 
 type Told = Pick<ModelCall, "used" | "finishReason" | "upstream" | "usage" | "totalMs">;
 
-/** Fields of a request that are no parameters of the model. */
+/** Request fields that are no model parameters. */
 const OTHERS = new Set(["text", "messages", "system_prompt", "stream", "wait", "skein", "context"]);
 
-/** Calls in their order: attempts that were thrown away, turns with tools, and the reply. */
+/** Calls in order: discarded attempts, turns with tools, and the reply. */
 export function callsOf(record: MessageRecord): ModelCall[] {
   const request = record.request as Readonly<Record<string, unknown>>;
   const parameters = Object.fromEntries(Object.entries(request).filter(([name]) => !OTHERS.has(name)));
   const attempts = (record.attempts ?? []) as readonly Attempt[];
   const turns = record.turns ?? [];
   const timings = (record.timings ?? {}) as { total_ms?: number };
-  // The prompt of the record is that of the upstream that was asked in the end; parameters are those of the first.
+  // The recorded prompt is that of the last upstream; the parameters are those of the first.
   const firstGivenUp = attempts.findIndex(({ upstream }) => upstream !== undefined);
   const lastGivenUp = attempts.findLastIndex(({ upstream }) => upstream !== undefined);
   const inTheEnd = attempts.slice(lastGivenUp + 1);
@@ -59,7 +59,7 @@ export function callsOf(record: MessageRecord): ModelCall[] {
     totalMs: timings.total_ms ?? null,
   };
   const base = { told: null, error: null, parameters: own ? parameters : null };
-  // A reply that was kept, since no later one was better, is among the attempts, and no call came behind them.
+  // A reply that was kept because no later one was better is among the attempts, and no call followed them.
   const kept = inTheEnd.length > (record.metadata?.reasks ?? inTheEnd.length) && turns.length === 0;
   const reply = kept ? inTheEnd.findIndex(({ raw }) => raw === record.reply) : -1;
 

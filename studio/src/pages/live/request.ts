@@ -5,12 +5,12 @@ export const DIALECTS = [
   "auto", "thinkingml", "jsonseq", "aiplan", "filament", "ai_say", "toolcall", "json_value", "plain",
 ] as const;
 
-/** What the form holds. */
+/** Values of the form. */
 export type Draft = {
   text: string;
   target?: string | undefined;
   model?: string | undefined;
-  /** A second one that is asked the same. */
+  /** Second target for the same request. */
   second?: string | undefined;
   secondModel?: string | undefined;
   dialect?: string | undefined;
@@ -28,7 +28,7 @@ export type Draft = {
 
 export type MessageBody = Schemas["NewMessage"];
 
-/** Fields that upstreams and aliases take alike. */
+/** Fields that upstreams and aliases share. */
 function shared(draft: Draft): Partial<MessageBody> {
   const { dialect, profile, hold, instructions, maxReasks, tools } = draft;
   const options = hold === undefined ? {} : { options: { hold } };
@@ -63,7 +63,7 @@ export function messageBody(draft: Draft, target: string | undefined, model: str
   } as MessageBody;
 }
 
-/** Body of `POST /v1/responses` for an alias: it runs in the background, and is followed like every message. */
+/** Body of `POST /v1/responses` for an alias: it runs in the background, and is followed like any message. */
 export function responseBody(draft: Draft, alias: string): Record<string, unknown> {
   const { text, systemPrompt, temperature, maxTokens } = draft;
   return {

@@ -4,7 +4,7 @@ import { ApiError } from "../../api/errors.ts";
 import { type Draft, messageBody, responseBody } from "./request.ts";
 import { targetOf } from "./targets.ts";
 
-/** Asks, and gives the id of the message that is made. */
+/** Sends a message and returns its id. */
 export async function ask(draft: Draft, target: string | undefined, model: string | undefined): Promise<string> {
   const named = targetOf(target);
   if (named?.kind === "alias") return askAlias(draft, named.name);
@@ -12,7 +12,7 @@ export async function ask(draft: Draft, target: string | undefined, model: strin
   return data.message_id;
 }
 
-/** Aliases are asked by a route of another protocol; its first event names the response, and that the message. */
+/** Aliases use a route of another protocol; its first event names the response, and with it the message. */
 async function askAlias(draft: Draft, alias: string): Promise<string> {
   const response = await send("/v1/responses", {
     method: "POST",
@@ -34,7 +34,7 @@ async function askAlias(draft: Draft, alias: string): Promise<string> {
     if (part === undefined || part.done) throw new ApiError(0, { code: "no_response" });
     parser.feed(decoder.decode(part.value, { stream: true }));
   }
-  // It goes on in the background.
+  // The response continues in the background.
   void reader?.cancel().catch(() => undefined);
   return found() ?? "";
 }

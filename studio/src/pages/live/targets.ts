@@ -1,15 +1,15 @@
-/** Who can be asked: an upstream, or an alias with its contract. */
+/** Target of a request: an upstream, or an alias with its contract. */
 export type Target = {
   readonly kind: "upstream" | "alias";
   readonly name: string;
-  /** Model of an upstream when a request names none. */
+  /** Model of an upstream for requests that name none. */
   readonly model: string | null;
   readonly isDefault: boolean;
 };
 
 type Upstream = { name: string; kind: string; model: string | null };
 
-/** Those that settings and the list of models name. A model that is no upstream is an alias. */
+/** Targets from the settings and the list of models. A model that is no upstream is an alias. */
 export function targetsOf(
   settings: Readonly<Record<string, unknown>>,
   models: Readonly<Record<string, unknown>>,
@@ -26,7 +26,7 @@ export function targetsOf(
   ];
 }
 
-/** A target as one word, for a field and an address. */
+/** Target as one word, for a field and a URL. */
 export const wordOf = ({ kind, name }: Pick<Target, "kind" | "name">): string => `${kind}:${name}`;
 
 export function targetOf(word: string | undefined): Pick<Target, "kind" | "name"> | null {

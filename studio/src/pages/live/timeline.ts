@@ -16,18 +16,18 @@ export type TimelineFigures = {
   readonly characters: number;
   readonly longestGap: Gap | null;
   readonly medianGap: number | null;
-  /** Pieces in each of a row of equal spans of time. */
+  /** Number of pieces in each of several equal intervals. */
   readonly spans: readonly number[];
-  /** Gaps that stand out. */
+  /** Unusual gaps. */
   readonly gaps: readonly Gap[];
 };
 
 const SPANS = 120;
-/** A gap stands out when it is so many times the median, and not a short one. */
+/** A gap is unusual when it is this many times the median, and not short. */
 const OUTSTANDING = 8;
 const SHORTEST_MS = 250;
 
-/** Figures of a stream whose events came at these times, counted in milliseconds from the request. */
+/** Computes the figures of a stream from arrival times in milliseconds from the request. */
 export function timelineOf(events: readonly TypedEvent[], times: readonly number[]): TimelineFigures {
   const arrivals: number[] = [];
   let characters = 0;

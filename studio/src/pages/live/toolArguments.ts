@@ -1,4 +1,4 @@
-/** Parts of a JSON Schema that say which arguments a tool takes. */
+/** Parts of a JSON Schema that describe the arguments of a tool. */
 type ArgumentsSchema = {
   readonly type?: unknown;
   readonly default?: unknown;
@@ -9,10 +9,10 @@ type ArgumentsSchema = {
 
 const EMPTY: Readonly<Record<string, unknown>> = { string: "", number: 0, integer: 0, boolean: false, array: [], null: null };
 
-/** Deepest level that is filled. */
+/** Deepest level that is filled in. */
 const DEEPEST = 8;
 
-/** Arguments to begin with: what the schema requires, with its defaults, first choices and empty values. */
+/** Initial arguments: required ones, with defaults, first choices and empty values. */
 export function blankArguments(schema: unknown, depth = 0): unknown {
   if (typeof schema !== "object" || schema === null) return {};
   const { type, default: given, enum: choices, properties, required } = schema as ArgumentsSchema;

@@ -23,7 +23,7 @@ const SECTIONS = [
   ["/prompts/macros", "macros"],
 ] as const;
 
-/** One of the pages of prompts, with the way to the others. */
+/** Page about prompts, with links to the others. */
 export function PromptsFrame({ purpose, actions, children, ...state }: FrameProps) {
   const t = useText(prompts);
   const frame = useText(app);

@@ -2,7 +2,7 @@ import { App } from "antd";
 import { prompts } from "../../i18n/texts/prompts.ts";
 import { useText } from "../../i18n/useText.ts";
 
-/** Copies a text, and tells it. */
+/** Copies a text, and confirms it. */
 export function useCopy(): (text: string) => Promise<void> {
   const t = useText(prompts);
   const { message } = App.useApp();

@@ -34,7 +34,7 @@ pub(super) fn jsonseq(words: &mut Words) -> String {
     }
     lines.push(("final_end", vec![]));
     let (flat, sse, array) = (json.words().once_in(6), json.words().once_in(12), json.words().once_in(16));
-    // Other names of `event` and `text`.
+    // Aliases of `event` and `text`.
     let event = if json.words().once_in(16) { "type" } else { "event" };
     let other = json.words().once_in(12).then(|| json.words().pick(&["content", "delta"]));
     let mut written = Vec::new();
@@ -200,7 +200,7 @@ pub(super) fn ai_say(words: &mut Words) -> String {
     draft + &before + &reply + "\n" + &after
 }
 
-/// One object, as models write it when they are asked for JSON.
+/// Makes one object, as models write it when asked for JSON.
 pub(super) fn json_value(words: &mut Words) -> String {
     let mut writer = Writer::new(words, false);
     let name = writer.words().word();
@@ -214,8 +214,7 @@ pub(super) fn json_value(words: &mut Words) -> String {
     draft + &before + &reply + "\n" + &after
 }
 
-/// Text, and calls in the form of one model family.
-/// Fields in another order, sometimes.
+/// Sometimes changes the order of fields.
 fn shuffled(words: &mut Words, fields: &mut [(&str, String)]) {
     if words.once_in(3) {
         for _ in 0..fields.len() {
@@ -225,7 +224,7 @@ fn shuffled(words: &mut Words, fields: &mut [(&str, String)]) {
     }
 }
 
-/// JSON with a comment after one of its commas.
+/// Inserts a comment after a comma of the JSON.
 fn commented(words: &mut Words, reply: &str) -> String {
     let commas: Vec<usize> = reply.match_indices(",\"").map(|(at, _)| at + 1).collect();
     if commas.is_empty() {

@@ -9,7 +9,7 @@ import styles from "./SideBySide.module.css";
 
 export type MergeProps = { before: string; after: string; beforeLabel: string; afterLabel: string };
 
-/** Two texts beside each other, with what differs marked. */
+/** Two texts side by side, with differences marked. */
 export function Merge({ before, after, beforeLabel, afterLabel }: MergeProps) {
   const place = useRef<HTMLDivElement>(null);
   const dark = useDark();

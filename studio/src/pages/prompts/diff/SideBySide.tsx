@@ -5,7 +5,7 @@ import styles from "./SideBySide.module.css";
 
 const Merge = lazy(() => import("./Merge.tsx").then(({ Merge: component }) => ({ default: component })));
 
-/** Two texts beside each other under their names. */
+/** Two named texts side by side. */
 export function SideBySide(props: MergeProps) {
   return (
     <div className={styles["sides"]}>

@@ -4,7 +4,7 @@ import styles from "./UnifiedDiff.module.css";
 
 const SIGNS = { added: "+", removed: "−", same: " ", head: "", place: "", note: "" } as const;
 
-/** A unified diff with its lines coloured; signs stand for those who see no colours. */
+/** Unified diff with coloured lines; signs serve users who do not see colours. */
 export function UnifiedDiff({ diff, label }: { diff: string; label: string }) {
   const lines = linesOf(diff);
   return (

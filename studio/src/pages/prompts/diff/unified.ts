@@ -1,10 +1,10 @@
-/** A line of a unified diff. */
+/** Line of a unified diff. */
 export type DiffLine = {
   readonly kind: "head" | "place" | "added" | "removed" | "same" | "note";
   readonly text: string;
 };
 
-/** The lines of a unified diff, without their signs. */
+/** Lines of a unified diff, without their signs. */
 export function linesOf(diff: string): DiffLine[] {
   const lines = diff.endsWith("\n") ? diff.slice(0, -1).split("\n") : diff.split("\n");
   let inside = false;

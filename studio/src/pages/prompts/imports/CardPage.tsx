@@ -16,7 +16,7 @@ import { type LoreEntry } from "./lore.ts";
 
 type Card = Kept & { card?: CardFields; entries?: readonly LoreEntry[] };
 
-/** A card: its texts, its world info, and the prompt that it becomes. */
+/** Card: its texts, its world info and the resulting prompt. */
 export function Component() {
   const t = useText(imports);
   const { id = "" } = useParams();

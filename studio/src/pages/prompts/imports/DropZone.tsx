@@ -10,7 +10,7 @@ import { keepSkein } from "../preview/keptSkein.ts";
 import styles from "./DropZone.module.css";
 import { addressOfImport, importFiles, type ImportedFile, type ImportOutcome } from "./importFiles.ts";
 
-/** Takes files by drop or by choice, imports them, and tells what became of each. */
+/** Accepts files by drop or selection, imports them, and shows the result of each. */
 export function DropZone({ onImported }: { onImported: () => void }) {
   const t = useText(imports);
   const { lineOf } = useProblemText();

@@ -36,7 +36,7 @@ type FrameProps = {
   children: ReactNode;
 };
 
-/** The page of something imported: what it is, the warnings of the import, and the prompt that it becomes. */
+/** Page of an import: its description, the warnings, and the resulting prompt. */
 export function ImportFrame({ kind, id, resource, about = [], children }: FrameProps) {
   const t = useText(imports);
   const shared = useText(prompts);

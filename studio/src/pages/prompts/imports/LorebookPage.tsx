@@ -11,7 +11,7 @@ import { type LoreEntry } from "./lore.ts";
 
 type Book = Kept & { book?: { description?: string }; entries?: readonly LoreEntry[] };
 
-/** A lorebook: its entries, and the prompt that it becomes. */
+/** Lorebook: its entries and the resulting prompt. */
 export function Component() {
   const t = useText(imports);
   const { id = "" } = useParams();

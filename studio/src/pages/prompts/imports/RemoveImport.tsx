@@ -6,7 +6,7 @@ import { useText } from "../../../i18n/useText.ts";
 
 type RemoveProps = { kind: "cards" | "lorebooks"; id: string; name: string; onRemoved: () => void; text?: boolean };
 
-/** Deletes a card or a book, after it was asked. */
+/** Deletes a card or a book after a confirmation. */
 export function RemoveImport({ kind, id, name, onRemoved, text = false }: RemoveProps) {
   const t = useText(imports);
   const shared = useText(prompts);

@@ -1,4 +1,4 @@
-/** Fields of a card that are text, as the server reads them. */
+/** Text fields of a card, as the server reads them. */
 export type CardFields = {
   readonly nickname?: string;
   readonly description?: string;
@@ -17,7 +17,7 @@ export type CardFields = {
   readonly tags?: readonly string[];
 };
 
-/** A text of a card under the key of its name. */
+/** Text of a card under the key of its name. */
 export type CardText =
   | { readonly name: CardTextName; readonly text: string }
   | { readonly name: "alternate" | "groupGreeting"; readonly number: number; readonly text: string }
@@ -33,7 +33,7 @@ export type CardTextName =
   | "postHistory"
   | "notes";
 
-/** The texts of a card that are not empty, in the order in which people read them. */
+/** Nonempty texts of a card, in reading order. */
 export function textsOf(card: CardFields): CardText[] {
   const single = (name: CardTextName, text: string | undefined): CardText[] =>
     text === undefined || text.trim() === "" ? [] : [{ name, text }];

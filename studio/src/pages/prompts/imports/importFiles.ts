@@ -1,7 +1,7 @@
 import { ApiError } from "../../../api/errors.ts";
 import { send } from "../../../api/client.ts";
 
-/** What became of a file. */
+/** Result of a file. */
 export type ImportedFile = {
   readonly kind: "card" | "lorebook" | "preset";
   readonly name: string;
@@ -11,11 +11,11 @@ export type ImportedFile = {
   readonly warnings: readonly string[];
   readonly card_id?: string;
   readonly lorebook_id?: string;
-  /** What a preset becomes, which is not kept. */
+  /** Prompt of a preset, which is not stored. */
   readonly skein?: object;
 };
 
-/** What is wrong with a file. */
+/** Fault of a file. */
 export type BrokenFile = {
   readonly file: string;
   readonly message: string;
@@ -43,7 +43,7 @@ export async function importFiles(files: readonly File[]): Promise<ImportOutcome
   }
 }
 
-/** Address of the page of what was imported; `null` of a preset. */
+/** Page URL of an import; `null` for a preset. */
 export function addressOfImport({ card_id: card, lorebook_id: book }: ImportedFile): string | null {
   if (card !== undefined) return `/prompts/cards/${card}`;
   return book === undefined ? null : `/prompts/lorebooks/${book}`;

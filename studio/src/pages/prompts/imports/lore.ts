@@ -1,4 +1,4 @@
-/** An entry of world info, as the server reads it from a card or a book. */
+/** Entry of world info, in the server's format. */
 export type LoreEntry = {
   readonly id: string;
   readonly title: string;
@@ -22,7 +22,7 @@ export type LoreEntry = {
   readonly delay: number;
 };
 
-/** Whether an entry holds what is looked for. */
+/** True if an entry contains the search text. */
 export function entryMatches({ title, keys, secondary_keys: secondary, content }: LoreEntry, search: string): boolean {
   const wanted = search.trim().toLowerCase();
   return wanted === "" || [title, ...keys, ...secondary, content].join("\n").toLowerCase().includes(wanted);

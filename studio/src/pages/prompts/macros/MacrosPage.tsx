@@ -22,7 +22,7 @@ const EXAMPLE = [
   "{{unknown::x}}",
 ].join("\n");
 
-/** Macros of other programs as templates, with what changed. */
+/** Page that translates macros of other programs to templates, and lists the changes. */
 export function Component() {
   const t = useText(macros);
   const shared = useText(prompts);

@@ -2,13 +2,13 @@ import { type Schemas } from "../../../api/types.ts";
 
 export type MigrationWarning = { message: string; code?: string; line?: number; column?: number };
 
-/** What became of a text with macros. */
+/** Result of a macro migration. */
 export type Migrated = {
   readonly original: string;
   readonly text: string;
   readonly translated: number;
   readonly left: number;
-  /** Rules of the macro table with how often each was used, most often first. */
+  /** Rules of the macro table with their use counts, most frequent first. */
   readonly rules: readonly (readonly [rule: string, times: number])[];
   readonly warnings: readonly MigrationWarning[];
 };

@@ -22,7 +22,7 @@ const NONE = "";
 const ROLES: readonly Role[] = ["user", "assistant", "system"];
 const TOKENIZERS: readonly Tokenizer[] = ["o200k", "cl100k", "estimate"];
 
-/** What a prompt is made of: files, a Skein, the chat, limits. */
+/** Ingredients of a prompt: files, a Skein, the chat, limits. */
 export function IngredientsForm({ given, diagnostics, onChange }: FormProps) {
   const t = useText(preview);
   const cards = useResource("preview-cards", (signal) =>

@@ -4,7 +4,7 @@ import { useFormat, useText } from "../../../i18n/useText.ts";
 import styles from "./PromptResult.module.css";
 import { type Part } from "./renderPrompt.ts";
 
-/** Parts of a prompt in order: the tokens of each, and those that were left out for want of room. */
+/** Parts of a prompt in order: the tokens of each, and the parts that did not fit. */
 export function Parts({ parts }: { parts: readonly Part[] }) {
   const t = useText(preview);
   const { number } = useFormat();

@@ -20,7 +20,7 @@ import { hasIngredients, type Ingredients, type Rendered, renderPrompt, variable
 
 type Outcome = { readonly of: Ingredients; readonly rendered: Rendered | null; readonly error: Error | null };
 
-/** What a card, lorebooks and a Skein become when a model is asked. */
+/** Preview of the prompt that a card, lorebooks and a Skein produce. */
 export function Component() {
   const t = useText(preview);
   const { line } = useProblemText();
@@ -59,11 +59,11 @@ export function Component() {
       setOutcome(told);
       setBusy(false);
     });
-    // In one column what came of it is out of sight, below the form.
+    // In one column the result is out of sight, below the form.
     if (window.matchMedia("(max-width: 1000px)").matches) result.current?.scrollIntoView();
   }
 
-  // An address that names a card or a book shows its prompt at once.
+  // A URL with a card or a book renders its prompt at once.
   const first = useEffectEvent((signal: AbortSignal) => {
     if (!hasIngredients(given)) return;
     outcomeOf(given, signal).then(
@@ -128,7 +128,7 @@ export function Component() {
   );
 }
 
-/** Renders, and gives what came of it. A rendering that is given up has no outcome. */
+/** Renders, and returns the result. A cancelled rendering has none. */
 async function outcomeOf(given: Ingredients, signal?: AbortSignal): Promise<Outcome> {
   try {
     return { of: given, rendered: await renderPrompt(given, signal), error: null };
@@ -147,7 +147,7 @@ function faultOf(variables: string): string | null {
   }
 }
 
-/** Where the server found the Skein wrong. */
+/** Place of a fault in the Skein. */
 function diagnosticsOf(error: Error | null): Diagnostic[] {
   // Other errors have places in the template of a block.
   if (!(error instanceof ApiError) || error.code !== "invalid_skein") return [];

@@ -15,7 +15,7 @@ import { type Ingredients, type Rendered } from "./renderPrompt.ts";
 import { WokenLore } from "./WokenLore.tsx";
 import { yamlOf } from "./yaml.ts";
 
-/** A rendered prompt: its messages, tokens of its parts, what was left out, which world info woke. */
+/** Rendered prompt: messages, tokens of its parts, omissions, and active world info. */
 export function PromptResult({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
   const t = useText(preview);
   const shared = useText(prompts);
@@ -90,7 +90,7 @@ function Messages({ rendered }: { rendered: Rendered }) {
   ));
 }
 
-/** What the rendering says for the reply and for later turns. */
+/** Results of the rendering that affect the reply and later turns. */
 function Further({ rendered }: { rendered: Rendered }) {
   const t = useText(preview);
   const structure = rendered.expected_structure as { mandatory?: string[]; optional?: string[] } | null;

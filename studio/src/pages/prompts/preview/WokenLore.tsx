@@ -12,7 +12,7 @@ import styles from "./WokenLore.module.css";
 type Woken = Rendered["lore_woken"][number];
 type Unused = Rendered["lore_dropped"][number];
 
-/** World info that is in the prompt and what woke it, what was found and is not there, and the rest of the files. */
+/** World info in the prompt with its triggers, entries found but left out, and the rest of the files. */
 export function WokenLore({ rendered, given }: { rendered: Rendered; given: Ingredients }) {
   const t = useText(preview);
   const { card, books } = given;

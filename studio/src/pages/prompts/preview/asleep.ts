@@ -1,6 +1,6 @@
 import { type LoreEntry } from "../imports/lore.ts";
 
-/** Entries that are not in the prompt, by the titles of those that are or were found. Each title is used once. */
+/** Entries outside the prompt: `titles` are those of active or found entries, and each excludes one entry. */
 export function asleepOf(entries: readonly LoreEntry[], titles: readonly string[]): LoreEntry[] {
   const left = [...entries];
   for (const title of titles) {

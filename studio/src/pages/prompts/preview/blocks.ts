@@ -1,11 +1,11 @@
-/** A block of a rendered message: an element, or the text between elements. */
+/** Block of a rendered message: an element, or the text between elements. */
 export type Block = { readonly tag: string | null; readonly text: string };
 
 const OPENING = /^<([\p{L}\p{N}_.-]+)(\s[^<>]*)?>$/u;
 
 /**
- * The blocks of a message: elements whose tags stand on lines of their own, as prompts are rendered, and the texts
- * between them. An element ends at the first line that closes it on the level where it began.
+ * Splits a message into blocks: elements whose tags have lines of their own, as prompts are rendered, and the texts
+ * between them. An element ends at the first line that closes it at its own level.
  */
 export function blocksOf(content: string): Block[] {
   const blocks: Block[] = [];

@@ -1,6 +1,6 @@
 import { type Ingredients } from "./renderPrompt.ts";
 
-/** What is typed by hand; cards and books stand in the address, the Skein by itself. */
+/** Manual input; cards and books are in the URL, the Skein is stored separately. */
 export type Typed = Omit<Ingredients, "card" | "books">;
 
 const KEY = "tambour.preview";
@@ -30,6 +30,6 @@ export function keepIngredients(typed: Typed): void {
   try {
     localStorage.setItem(KEY, JSON.stringify({ ...typed, skein: "" }));
   } catch {
-    // They stay on the page.
+    // Input stays on the page.
   }
 }

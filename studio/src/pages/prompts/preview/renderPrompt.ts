@@ -8,7 +8,7 @@ export type HistoryMessage = { readonly role: Role; readonly content: string };
 
 export type Tokenizer = Schemas["Tokenizer"];
 
-/** What a prompt is made of, as it is typed. */
+/** Typed ingredients of a prompt. */
 export type Ingredients = {
   readonly card: string | null;
   readonly books: readonly string[];
@@ -33,7 +33,7 @@ export type Rendered = Omit<Schemas["RenderedPrompt"], "messages"> & {
 export const hasIngredients = ({ card, books, skein }: Ingredients): boolean =>
   card !== null || books.length > 0 || skein.trim() !== "";
 
-/** The variables that are typed as YAML. Throws where they are no mapping. */
+/** Parses the variables typed as YAML. Throws if they are no mapping. */
 export function variablesOf(text: string): Record<string, unknown> {
   if (text.trim() === "") return {};
   const value: unknown = parse(text);
@@ -42,7 +42,7 @@ export function variablesOf(text: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** The request of a preview. */
+/** Request of a preview. */
 export function requestOf(given: Ingredients): Schemas["RenderPrompt"] {
   const user =
     given.persona.trim() === "" ? given.user.trim() : { name: given.user.trim(), persona: given.persona.trim() };

@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 
-/** A Skein as YAML, with its texts in blocks. */
+/** Skein as YAML, with its texts as block scalars. */
 export function yamlOf(skein: object): string {
   return stringify(skein, { lineWidth: 0, blockQuote: "literal" });
 }

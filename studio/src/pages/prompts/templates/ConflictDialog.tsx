@@ -13,7 +13,7 @@ type ConflictProps = {
   onSave: () => void;
 };
 
-/** Both versions of a template that two people changed, and the ways to go on. */
+/** Both versions of a template that two people changed, with the ways to resolve it. */
 export function ConflictDialog({ theirs, mine, busy, onClose, onTake, onSave }: ConflictProps) {
   const t = useText(templates);
   return (

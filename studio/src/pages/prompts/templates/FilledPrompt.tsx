@@ -8,10 +8,10 @@ import { fill, type Filled, keyOf, type Piece, SYSTEM_NAMES, variablesOf } from 
 
 type FilledProps = { id: string; pieces: readonly Piece[] };
 
-/** Characters of a filled prompt that are shown. */
+/** Most displayed characters of a filled prompt. */
 const SHOWN = 200_000;
 
-/** The variables of a template with values that are typed, and the prompt that they make. */
+/** Variables of a template with typed values, and the resulting prompt. */
 export function FilledPrompt({ id, pieces }: FilledProps) {
   const t = useText(templates);
   const [values, setValues] = useState<Readonly<Record<string, string>>>(() => keptValues(id));
@@ -85,7 +85,7 @@ export function FilledPrompt({ id, pieces }: FilledProps) {
   );
 }
 
-/** Parts of a filled prompt up to so many characters. */
+/** Parts of a filled prompt up to a number of characters. */
 function beginningOf(parts: readonly Filled[], most: number): Filled[] {
   const ends: number[] = [];
   for (const { text } of parts) ends.push((ends.at(-1) ?? 0) + text.length);
@@ -108,6 +108,6 @@ function keepValues(id: string, values: Readonly<Record<string, string>>): void 
   try {
     localStorage.setItem(storageKey(id), JSON.stringify(values));
   } catch {
-    // They stay on the page.
+    // Values stay on the page.
   }
 }

@@ -10,7 +10,7 @@ type NewProps = { known: readonly Schemas["Template"][]; onClose: () => void };
 
 const BLANK = "";
 
-/** Asks for the id of a new template. Nothing is written before it is saved. */
+/** Asks for the id of a new template. Nothing is written until it is saved. */
 export function NewTemplate({ known, onClose }: NewProps) {
   const t = useText(templates);
   const shared = useText(prompts);

@@ -19,7 +19,7 @@ export function Component() {
   return <Workspace key={`${id} ${version ?? ""} ${fresh ?? ""}`} loaded={loaded.data} />;
 }
 
-/** A template that is not stored yet; `1` begins with nothing, any other name with the text of that template. */
+/** New template; `1` starts empty, any other name with the text of that template. */
 async function begin(id: string, copyOf: string, signal: AbortSignal): Promise<LoadedTemplate> {
   const empty: LoadedTemplate = {
     id,
@@ -30,7 +30,7 @@ async function begin(id: string, copyOf: string, signal: AbortSignal): Promise<L
     latest: null,
     etag: null,
   };
-  // It was saved meanwhile, and the address was opened again.
+  // The template was saved in the meantime, and the URL opened again.
   if ((await findTemplate(id, signal)) !== null) return loadTemplate(id, null, signal);
   return copyOf === "1" ? empty : { ...empty, text: (await loadTemplate(copyOf, null, signal)).text };
 }

@@ -6,7 +6,7 @@ const Editor = lazy(() =>
   import("./editor/TemplateEditor.tsx").then(({ TemplateEditor: component }) => ({ default: component })),
 );
 
-/** The editor of a template, which is loaded when it is first shown. */
+/** Template editor, loaded when first shown. */
 export function TemplateText(props: TemplateEditorProps) {
   return (
     <Suspense fallback={<Skeleton active paragraph={{ rows: 10 }} title={false} />}>

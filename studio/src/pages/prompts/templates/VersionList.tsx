@@ -20,11 +20,11 @@ type Version = { version: number; created: string; hash: string; published: bool
 type VersionsProps = {
   base: LoadedTemplate;
   onPublished: (version: number) => void;
-  /** Somebody else has changed the template, so that nothing was published. */
+  /** Called when another user changed the template, so that nothing was published. */
   onOvertaken: () => void;
 };
 
-/** The versions of a template: which one is used, what differs, the way back to an earlier one. */
+/** Versions of a template: the published one, differences, and a way back to an earlier one. */
 export function VersionList({ base, onPublished, onOvertaken }: VersionsProps) {
   const t = useText(templates);
   const format = useFormat();

@@ -18,7 +18,7 @@ import { TemplateText } from "./TemplateText.tsx";
 import { VersionList } from "./VersionList.tsx";
 import styles from "./Workspace.module.css";
 
-/** A template in the editor, with its variables, the filled prompt and its versions. */
+/** Template in the editor, with its variables, the filled prompt and its versions. */
 export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
   const t = useText(templates);
   const shared = useText(prompts);
@@ -26,7 +26,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
   const { line } = useProblemText();
   const navigate = useNavigate();
   const [base, setBase] = useState(loaded);
-  // An earlier version is opened as it was; a draft goes on from the last one.
+  // An earlier version opens unchanged; a draft continues from the last one.
   const [kept] = useState(() => (loaded.version === loaded.latest ? keptDraft(loaded.id) : null));
   const [restored, setRestored] = useState(kept !== null && kept.text !== loaded.text);
   const [text, setText] = useState(kept?.text ?? loaded.text);
@@ -35,7 +35,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     kept !== null && kept.text !== loaded.text && kept.version !== loaded.version ? loaded : null,
   );
   const [saves, setSaves] = useState(0);
-  // A change by somebody else, because of which nothing was published or removed.
+  // Change by another user that prevented a publish or removal.
   const [overtaken, setOvertaken] = useState<string | null>(null);
   const pieces = useMemo(() => piecesOf(text), [text]);
   const dirty = text !== base.text;
@@ -100,7 +100,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     void message.error(line(error));
   }
 
-  /** Shows what another has made of the template meanwhile; beside a text that only this page has, as a conflict. */
+  /** Shows the other user's version; as a conflict if this page has unsaved text. */
   async function showPresent(words: (present: LoadedTemplate) => string): Promise<void> {
     try {
       const present = await presentTemplate(id);
@@ -116,7 +116,7 @@ export function Workspace({ loaded }: { loaded: LoadedTemplate }) {
     }
   }
 
-  /** Takes over what another published version changes: what the next write is based on. */
+  /** Notes the published version, and bases the next write on the ETag that the publish changed. */
   async function published(version: number): Promise<void> {
     setBase((before) => ({ ...before, published: version }));
     const now = await loadTemplate(id, null).catch(() => null);

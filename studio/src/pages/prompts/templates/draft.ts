@@ -1,4 +1,4 @@
-/** Text that was typed and not saved, kept in the browser so that a crash loses nothing. */
+/** Unsaved text, stored in the browser so that a crash loses nothing. */
 export type KeptDraft = { readonly text: string; readonly version: number | null };
 
 const keyOf = (id: string): string => `tambour.template.${id}`;
@@ -7,7 +7,7 @@ export function keepDraft(id: string, draft: KeptDraft): void {
   try {
     localStorage.setItem(keyOf(id), JSON.stringify(draft));
   } catch {
-    // A browser that keeps nothing still has the text on the page.
+    // Without storage the text is still on the page.
   }
 }
 
@@ -24,6 +24,6 @@ export function forgetDraft(id: string): void {
   try {
     localStorage.removeItem(keyOf(id));
   } catch {
-    // Nothing was kept.
+    // Nothing was stored.
   }
 }

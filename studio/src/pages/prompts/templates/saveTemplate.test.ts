@@ -3,7 +3,7 @@ import { isOvertaken, loadTemplate, publishTemplate, removeTemplate, saveTemplat
 
 type Asked = { method: string; url: string; headers: Headers; body: unknown };
 
-/** Answers requests in turn, and keeps them. */
+/** Answers requests in turn, and records them. */
 function answering(...answers: readonly [status: number, body: unknown, headers?: Record<string, string>][]): Asked[] {
   const asked: Asked[] = [];
   const left = [...answers];

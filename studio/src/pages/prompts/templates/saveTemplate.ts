@@ -2,20 +2,20 @@ import { api } from "../../../api/client.ts";
 import { ApiError } from "../../../api/errors.ts";
 import { type Schemas } from "../../../api/types.ts";
 
-/** A version of a template that is edited. */
+/** Version of a template under edit. */
 export type LoadedTemplate = {
   readonly id: string;
   readonly text: string;
   readonly source: "stored" | "file" | "builtin";
-  /** Number of the version that was read; `null` of a file or a shipped template. */
+  /** Number of the loaded version; `null` for a file or a shipped template. */
   readonly version: number | null;
   readonly published: number | null;
   readonly latest: number | null;
-  /** What a write says it was based on. */
+  /** Base version that a write names. */
   readonly etag: string | null;
 };
 
-/** Reads a template: a version of it, or the last one, published or not; else the file or the shipped one. */
+/** Loads a template: the given version, or the last one, published or not; else the file or the shipped one. */
 export async function loadTemplate(id: string, version: number | null, signal?: AbortSignal): Promise<LoadedTemplate> {
   const wanted = version ?? (await latestOf(id, signal));
   const { data, etag } = await api.get("/api/v1/templates/{name}", {
@@ -23,7 +23,7 @@ export async function loadTemplate(id: string, version: number | null, signal?: 
     query: { version: wanted },
     signal,
   });
-  // Another version came between the two answers: text and ETag have to be of the same one.
+  // Another version was saved between the two responses; text and ETag must be of the same version.
   if (version === null && wanted !== null && (data.latest ?? wanted) > wanted) return loadTemplate(id, null, signal);
   return {
     id,
@@ -36,12 +36,12 @@ export async function loadTemplate(id: string, version: number | null, signal?: 
   };
 }
 
-/** Number of the last version of a stored template; `null` where there is none. */
+/** Number of the last version of a stored template; `null` without any. */
 async function latestOf(id: string, signal?: AbortSignal): Promise<number | null> {
   return (await findTemplate(id, signal))?.latest ?? null;
 }
 
-/** A template in the listing, which knows drafts that were never published too. */
+/** Template in the listing, which includes drafts that were never published. */
 export async function findTemplate(id: string, signal?: AbortSignal): Promise<Schemas["Template"] | null> {
   let after: string | undefined;
   for (;;) {
@@ -55,10 +55,10 @@ export async function findTemplate(id: string, signal?: AbortSignal): Promise<Sc
 
 export type SaveOutcome =
   | { readonly kind: "saved"; readonly version: number; readonly etag: string | null; readonly warnings: readonly string[] }
-  /** Another version came between: what stands now. Nothing was written. */
+  /** Another version was saved first: the current one. Nothing was written. */
   | { readonly kind: "conflict"; readonly theirs: LoadedTemplate };
 
-/** Saves the next version of a template, if nobody else has changed it since it was read. */
+/** Saves the next version of a template, unless another user changed it since it was loaded. */
 export async function saveTemplate(
   base: Pick<LoadedTemplate, "id" | "etag">,
   text: string,
@@ -82,10 +82,10 @@ export async function saveTemplate(
   }
 }
 
-/** Tells whether a change was refused because somebody else has made one since. */
+/** True if a change was refused because another user made one first. */
 export const isOvertaken = (error: unknown): boolean => error instanceof ApiError && error.code === "changed_meanwhile";
 
-/** A template as it is now: nothing where somebody has removed it, and none is shipped. */
+/** Current template; empty if another user removed it and none is shipped. */
 export async function presentTemplate(id: string): Promise<LoadedTemplate> {
   try {
     return await loadTemplate(id, null);
@@ -99,10 +99,10 @@ const NOTHING_STORED = '"0"';
 
 const basedOn = (etag: string | null) => (etag === null ? {} : { headers: { "if-match": etag } });
 
-/** Takes a version into use, if nobody has saved since the template was read. */
+/** Publishes a version, unless another user saved since the template was loaded. */
 export const publishTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag">, version: number) =>
   api.post("/api/v1/templates/{name}/publish", { version }, { path: { name: id }, ...basedOn(etag) });
 
-/** Removes a template with its versions, if nobody has saved since it was read. */
+/** Removes a template with its versions, unless another user saved since it was loaded. */
 export const removeTemplate = ({ id, etag }: Pick<LoadedTemplate, "id" | "etag">) =>
   api.remove("/api/v1/templates/{name}", { path: { name: id }, ...basedOn(etag) });

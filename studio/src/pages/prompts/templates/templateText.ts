@@ -1,11 +1,11 @@
-/** A part of a template of two layers, by offsets in it. */
+/** Part of a template of two layers, by offsets. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "variable"; readonly layer: Layer; readonly name: string; readonly from: number; readonly to: number };
 
 export type Layer = "script" | "system";
 
-/** Variables that the system has in each round. */
+/** System variables of each round. */
 export const SYSTEM_NAMES: readonly string[] = [
   "time",
   "who",
@@ -21,8 +21,8 @@ const VARIABLE = /^\{(?:%([\p{L}\p{M}\p{N}_.-]+)%|([\p{L}\p{M}\p{N}_.-]+))\}/u;
 const NAMED = /[\p{L}\p{N}]/u;
 
 /**
- * Reads a template as the server does: `{name}` and `{%name%}` are variables; a backslash takes the meaning of a brace,
- * two of them are one; what stands in `{{` `}}` on one line is left alone.
+ * Parses a template as the server does: `{name}` and `{%name%}` are variables; a backslash escapes a brace,
+ * a double backslash is one; text in `{{` `}}` on one line is kept unchanged.
  */
 export function piecesOf(source: string): Piece[] {
   const pieces: Piece[] = [];
@@ -65,7 +65,7 @@ export function piecesOf(source: string): Piece[] {
   return pieces;
 }
 
-/** Where braces of Jinja end that open at a place. */
+/** End of the Jinja braces that open at an offset. */
 function reservedEnd(source: string, start: number): number {
   let inside = start;
   while (source[inside] === "{") inside += 1;
@@ -76,7 +76,7 @@ function reservedEnd(source: string, start: number): number {
 
 export type Variable = { readonly layer: Layer; readonly name: string; readonly uses: number; readonly first: number };
 
-/** The variables of a template in the order in which they first occur. */
+/** Variables of a template in order of first use. */
 export function variablesOf(pieces: readonly Piece[]): Variable[] {
   const found = new Map<string, { layer: Layer; name: string; uses: number; first: number }>();
   for (const piece of pieces) {
@@ -89,14 +89,14 @@ export function variablesOf(pieces: readonly Piece[]): Variable[] {
   return [...found.values()];
 }
 
-/** A variable as it is written. */
+/** Variable as written. */
 export const keyOf = ({ layer, name }: { layer: Layer; name: string }): string =>
   layer === "system" ? `{%${name}%}` : `{${name}}`;
 
-/** A part of a filled template; `open` is a variable without a value, which stays as it is. */
+/** Part of a filled template; `open` is a variable without a value, which stays as written. */
 export type Filled = { readonly text: string; readonly kind: "text" | "value" | "open"; readonly key?: string };
 
-/** Fills a template. Values are put in and never read again. */
+/** Fills a template. Values are inserted verbatim and never parsed. */
 export function fill(pieces: readonly Piece[], values: Readonly<Record<string, string>>): Filled[] {
   return pieces.map((piece): Filled => {
     if (piece.kind === "text") return { text: piece.text, kind: "text" };
@@ -112,7 +112,7 @@ export function placeOf(source: string, offset: number): { line: number; column:
   return { line: before.length, column: Array.from(before.at(-1) ?? "").length + 1 };
 }
 
-/** A name that the system has and that was perhaps meant. */
+/** Suggests a system variable with a similar name. */
 export function closest(name: string): string | null {
   const scored = SYSTEM_NAMES.map((known) => [known, distance(name.toLowerCase(), known)] as const);
   const [best] = scored.sort((a, b) => a[1] - b[1]);

@@ -3,7 +3,7 @@ import { variableMarks } from "./variableMarks.ts";
 
 export type TemplateEditorProps = Omit<EditorProps, "language" | "extensions">;
 
-/** A text editor in which the variables of a template are marked. */
+/** Text editor that marks the variables of a template. */
 export function TemplateEditor(props: TemplateEditorProps) {
   return <Editor {...props} language="text" extensions={variableMarks} />;
 }

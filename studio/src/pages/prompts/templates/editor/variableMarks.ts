@@ -29,5 +29,5 @@ const theme = EditorView.baseTheme({
   ".tb-unknown": { color: "var(--danger)", textDecoration: "underline wavy" },
 });
 
-/** Marks the variables of a template: of the script, of the system, and those that the system does not have. */
+/** Marks the variables of a template: those of the script, those of the system, and unknown ones. */
 export const variableMarks = [field, theme];
