@@ -1,0 +1,45 @@
+import { type Schemas } from "../../api/types.ts";
+
+type Settings = Schemas["Settings"];
+type Texts = Settings["texts"];
+
+/** What the form changes: settings by the names that the server takes. */
+export type Values = Pick<Settings, "llm_app_settings" | "text_language" | "thought_display" | "texts">;
+
+/** Fields of the form, by their names. */
+export const FIELDS = [
+  ["llm_app_settings", "app_output_protocol"],
+  ["text_language"],
+  ["thought_display"],
+  ["texts", "fallback"],
+  ["texts", "phase_title"],
+] as const;
+
+/** The server's own texts, by language: it shows what it uses, and not whether somebody wrote that. */
+export const DEFAULT_TEXTS: Readonly<Record<Settings["text_language"], Texts>> = {
+  zh: { fallback: "抱歉，我的响应格式有问题，请重新尝试您的请求。", phase_title: "思考过程" },
+  en: { fallback: "Sorry, my reply had a format problem. Please try your request again.", phase_title: "Thinking" },
+};
+
+/** Settings as the form shows them: a text that is the default one is left empty. */
+export function valuesOf({ llm_app_settings, text_language, thought_display, texts }: Settings): Values {
+  const own = (name: keyof Texts) => (texts[name] === DEFAULT_TEXTS[text_language][name] ? "" : texts[name]);
+  return { llm_app_settings, text_language, thought_display, texts: { fallback: own("fallback"), phase_title: own("phase_title") } };
+}
+
+/** What differs from the settings that the form was filled from. An emptied text is the default one again. */
+export function changesIn(values: Values, settings: Settings): Schemas["SettingsChange"] {
+  const before = valuesOf(settings);
+  const { app_output_protocol: protocol } = values.llm_app_settings;
+  const texts = (["fallback", "phase_title"] as const).flatMap((name): [keyof Texts, string][] => {
+    const text = values.texts[name].trim();
+    if (text === before.texts[name].trim()) return [];
+    return [[name, text === "" ? DEFAULT_TEXTS[values.text_language][name] : text]];
+  });
+  return {
+    ...(protocol === before.llm_app_settings.app_output_protocol ? {} : { llm_app_settings: { app_output_protocol: protocol } }),
+    ...(values.text_language === before.text_language ? {} : { text_language: values.text_language }),
+    ...(values.thought_display === before.thought_display ? {} : { thought_display: values.thought_display }),
+    ...(texts.length === 0 ? {} : { texts: Object.fromEntries(texts) }),
+  };
+}
