@@ -24,7 +24,7 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
   const [form] = Form.useForm<Values>();
   // What the form was filled from, with its version: a write is based on that.
   const [base, setBase] = useState(settings);
-  const language = Form.useWatch("text_language", form) ?? settings.text_language;
+  const language = (Form.useWatch("text_language", form) as Settings["text_language"] | undefined) ?? settings.text_language;
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
 

@@ -13,10 +13,11 @@ export function FormFrame<T extends object>({ invalid, children, ...form }: Form
   const t = useText(scripts);
   return (
     <Form<T> {...form} layout="vertical" requiredMark={false} preserve>
+      {children}
+      {/* Below the fields: none of them moves while it is typed in. */}
       {invalid !== null && (
         <Alert type="warning" showIcon role="alert" title={t("notSavedInvalid", { reason: invalid })} style={{ marginBottom: 16 }} />
       )}
-      {children}
     </Form>
   );
 }
