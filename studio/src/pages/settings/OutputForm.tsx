@@ -7,7 +7,7 @@ import { Section } from "../../components/Section.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
-import { changesIn, DEFAULT_TEXTS, FIELDS, type Values, valuesOf } from "./output.ts";
+import { changesIn, defaultText, FIELDS, type Values, valuesOf } from "./output.ts";
 
 type Settings = Schemas["Settings"];
 
@@ -79,10 +79,10 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
           />
         </Form.Item>
         <Form.Item name={["texts", "fallback"]} label={t("fallback")} extra={t("fallbackHint")}>
-          <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} placeholder={DEFAULT_TEXTS[language].fallback} />
+          <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} placeholder={defaultText("fallback", language)} />
         </Form.Item>
         <Form.Item name={["texts", "phase_title"]} label={t("phaseTitle")} extra={t("phaseTitleHint")}>
-          <Input placeholder={DEFAULT_TEXTS[language].phase_title} />
+          <Input placeholder={defaultText("phase_title", language)} />
         </Form.Item>
         {failure !== null && (
           <Alert

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Schemas } from "../../api/types.ts";
-import { changesIn, DEFAULT_TEXTS, valuesOf } from "./output.ts";
+import { changesIn, defaultText, valuesOf } from "./output.ts";
 
 const settings: Schemas["Settings"] = {
   default_upstream: null,
   limits: {},
   llm_app_settings: { app_output_protocol: "legacy" },
   text_language: "zh",
-  texts: DEFAULT_TEXTS.zh,
+  texts: { fallback: defaultText("fallback", "zh"), phase_title: defaultText("phase_title", "zh") },
   thought_display: "collapsed",
   tools: { max_iterations: 1 },
   upstreams: [],
@@ -20,7 +20,7 @@ it("default texts are those of the server", () => {
   const source = readFileSync(join(import.meta.dirname, "../../../../crates/tambour/src/texts.rs"), "utf8");
   for (const name of ["fallback", "phase_title"] as const) {
     const texts = [...source.matchAll(new RegExp(`${name}: "(.*?)"`, "g"))].map((match) => match[1]);
-    expect(texts).toEqual([DEFAULT_TEXTS.zh[name], DEFAULT_TEXTS.en[name]]);
+    expect(texts).toEqual([defaultText(name, "zh"), defaultText(name, "en")]);
   }
 });
 
@@ -39,6 +39,6 @@ it("texts that were written are saved, and an emptied one is the default again",
   expect(values.texts.fallback).toBe("mine");
   expect(changesIn(values, own)).toEqual({});
   expect(changesIn({ ...values, texts: { fallback: " ", phase_title: "B" } }, own)).toEqual({
-    texts: { fallback: DEFAULT_TEXTS.zh.fallback, phase_title: "B" },
+    texts: { fallback: defaultText("fallback", "zh"), phase_title: "B" },
   });
 });

@@ -1,4 +1,5 @@
 import { type Schemas } from "../../api/types.ts";
+import { defaults } from "../../i18n/texts/defaults.ts";
 
 type Settings = Schemas["Settings"];
 type Texts = Settings["texts"];
@@ -15,15 +16,12 @@ export const FIELDS = [
   ["texts", "phase_title"],
 ] as const;
 
-/** The server's own texts, by language: it shows what it uses, and not whether somebody wrote that. */
-export const DEFAULT_TEXTS: Readonly<Record<Settings["text_language"], Texts>> = {
-  zh: { fallback: "抱歉，我的响应格式有问题，请重新尝试您的请求。", phase_title: "思考过程" },
-  en: { fallback: "Sorry, my reply had a format problem. Please try your request again.", phase_title: "Thinking" },
-};
+/** The server's own text: it shows what it uses, and not whether somebody wrote that. */
+export const defaultText = (name: keyof Texts, language: Settings["text_language"]): string => defaults[name][language];
 
 /** Settings as the form shows them: a text that is the default one is left empty. */
 export function valuesOf({ llm_app_settings, text_language, thought_display, texts }: Settings): Values {
-  const own = (name: keyof Texts) => (texts[name] === DEFAULT_TEXTS[text_language][name] ? "" : texts[name]);
+  const own = (name: keyof Texts) => (texts[name] === defaultText(name, text_language) ? "" : texts[name]);
   return { llm_app_settings, text_language, thought_display, texts: { fallback: own("fallback"), phase_title: own("phase_title") } };
 }
 
@@ -34,7 +32,7 @@ export function changesIn(values: Values, settings: Settings): Schemas["Settings
   const texts = (["fallback", "phase_title"] as const).flatMap((name): [keyof Texts, string][] => {
     const text = values.texts[name].trim();
     if (text === before.texts[name].trim()) return [];
-    return [[name, text === "" ? DEFAULT_TEXTS[values.text_language][name] : text]];
+    return [[name, text === "" ? defaultText(name, values.text_language) : text]];
   });
   return {
     ...(protocol === before.llm_app_settings.app_output_protocol ? {} : { llm_app_settings: { app_output_protocol: protocol } }),
