@@ -125,7 +125,13 @@ export function Component() {
                   {dialogue.forked_from != null && <Tag>{t("forked")}</Tag>}
                   <StatusTag status={dialogue.status} />
                   <span>{t("version", { version: dialogue.version })}</span>
-                  {dialogue.changed !== undefined && <time dateTime={dialogue.changed}>{format.time(dialogue.changed)}</time>}
+                  {dialogue.created !== undefined && (
+                    <time dateTime={dialogue.created}>{t("begun", { time: format.time(dialogue.created) })}</time>
+                  )}
+                  {dialogue.changed !== undefined && dialogue.changed !== dialogue.created && (
+                    <time dateTime={dialogue.changed}>{t("changedAt", { time: format.time(dialogue.changed) })}</time>
+                  )}
+                  <code title={dialogue.dialogue_id}>{dialogue.dialogue_id.slice(-6)}</code>
                 </span>
               </Link>
             );
