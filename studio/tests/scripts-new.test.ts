@@ -87,3 +87,21 @@ test("a new script is named at once, and an example is taken beside others", asy
     await page.getByRole("heading", { level: 1, name: "Example: ABC model" }).waitFor();
   });
 });
+
+test("S-095: what is typed and not valid is not left out of a run without a word", async () => {
+  const id = await makeScript(studio, scriptOf(SAY));
+  await withPage(browser, studio, {}, async (page) => {
+    await openScript(page, id);
+    const rounds = page.getByLabel("Maximum rounds", { exact: true });
+    await rounds.fill("99");
+    await rounds.press("Tab");
+    await page.getByText(/^The form is not valid and was not saved/).waitFor();
+    const run = page.getByRole("button", { name: "Run", exact: true });
+    assert.ok(await run.isDisabled());
+    assert.equal(await run.getAttribute("title"), "A form is not valid: mend it or undo it first");
+    await rounds.fill("9");
+    await rounds.press("Tab");
+    await savedAs(page, 2);
+    assert.ok(await run.isEnabled());
+  });
+});

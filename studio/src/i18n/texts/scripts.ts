@@ -40,6 +40,7 @@ export const scripts = defineTexts({
   publish: { zh: "发布", en: "Publish" },
   publishDone: { zh: "版本 {version} 已发布", en: "Version {version} is published" },
   upToDate: { zh: "最新版本已发布", en: "The last version is published" },
+  formsInvalid: { zh: "有表单无效：请先更正或放弃", en: "A form is not valid: mend it or undo it first" },
   draftKept: { zh: "草稿保留在此浏览器中：{reason}", en: "Draft kept in this browser: {reason}" },
   versions: { zh: "版本", en: "Versions" },
   versionOf: { zh: "版本 {version}", en: "Version {version}" },

@@ -111,6 +111,7 @@ export function Component() {
           count={shown.length}
           rowHeight={60}
           height="calc(100vh - 260px)"
+          fit
           keyOf={(index) => shown[index]?.dialogue_id ?? index}
           onEnd={runs.more}
           row={(index) => {

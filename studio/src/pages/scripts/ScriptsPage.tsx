@@ -115,7 +115,8 @@ export function Component() {
             <VirtualList
               label={t("listOf")}
               count={rows.length}
-              height={`min(${rows.length * 92 + 2}px, calc(100vh - 260px))`}
+              height="calc(100vh - 260px)"
+              fit
               rowHeight={66}
               keyOf={(index) => rows[index]?.script_id ?? index}
               row={(index) => {

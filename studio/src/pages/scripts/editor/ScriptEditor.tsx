@@ -138,7 +138,9 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   // Unfinished is not broken: it is kept here until the server can take it.
   const unfinished = now.state === "failed" ? refusalOf(now.error) : null;
   const kept = unfinished === null ? null : t("draftKept", { reason: unfinished });
-  const closed = now.conflict !== null || unfinished !== null;
+  // What was typed and is not valid would not be in the version that runs.
+  const obstacle = kept ?? (now.waiting.length > 0 ? t("formsInvalid") : null);
+  const closed = now.conflict !== null || obstacle !== null;
   const theirs = now.conflict?.theirs ?? null;
   const actions = (
     <>
@@ -161,13 +163,13 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
       <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
         {t("versions")}
       </Button>
-      <Button icon={<PlayCircleOutlined aria-hidden="true" />} disabled={closed} title={kept ?? ""} onClick={() => void run()}>
+      <Button icon={<PlayCircleOutlined aria-hidden="true" />} disabled={closed} title={obstacle ?? ""} onClick={() => void run()}>
         {t("run")}
       </Button>
       <Button
         type="primary"
         disabled={closed || (now.state === "saved" && now.published === now.version)}
-        title={kept ?? (now.state === "saved" && now.published === now.version ? t("upToDate") : "")}
+        title={obstacle ?? (now.state === "saved" && now.published === now.version ? t("upToDate") : "")}
         onClick={() => void publishLast()}
       >
         {t("publish")}
