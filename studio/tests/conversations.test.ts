@@ -214,7 +214,8 @@ test("a title is changed, a schema is set, and everything is exported", async ()
   const { id } = await makeQuest(studio, null);
   await withPage(browser, studio, {}, async (page) => {
     await page.goto(`/conversations/${id}`);
-    await page.getByRole("heading", { level: 1, name: "Untitled" }).waitFor();
+    // It has no title yet: its first message stands for one.
+    await page.getByRole("heading", { level: 1, name: "Open the chest" }).waitFor();
     await page.getByRole("button", { name: "Change the title" }).click();
     await page.getByRole("textbox", { name: "Title" }).fill("Down the well");
     await page.getByRole("button", { name: "Save" }).click();

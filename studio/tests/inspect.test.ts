@@ -277,3 +277,16 @@ test("rules are found by their words", async () => {
     await assertFits(page);
   });
 });
+
+test("a text that is looked into is there again after a rule was read", async () => {
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/inspect");
+    await check(page, NAMES.en, BROKEN);
+    await page.getByRole("link", { name: /T-032/ }).first().click();
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.getByRole("link", { name: "All rules" }).click();
+    await page.getByRole("link", { name: "Inspect" }).click();
+    assert.equal(await page.getByRole("textbox", { name: NAMES.en.text }).inputValue(), BROKEN);
+    await page.getByText(NAMES.en.fails, { exact: true }).first().waitFor();
+  });
+});

@@ -31,7 +31,7 @@ const NAMES = {
     cancelled: "已取消", running: "进行中", findings: /^检查结果 \d/, events: /^事件 \d/, lost: "连接已断开",
     compare: "并排比较两个模型", secondModel: "第二个模型", calls: "模型调用",
     left: "选择：To the left", thinking: "思考", hidden: "设置中选择了不显示思考过程。",
-    alone: /^第二个模型看不到这个会话/,
+    alone: /^第二个模型看不到这个聊天/,
   },
 } as const;
 
@@ -317,5 +317,19 @@ test("an alias is asked, and followed like every message", async () => {
   } finally {
     await own.stop();
     rmSync(folder, { recursive: true });
+  }
+});
+
+test("a message that is opened again shows what was sent", async () => {
+  const server = await Studio.start();
+  try {
+    const sent = (await server.request("POST", "/api/v1/messages", { text: "How deep is a squat?" })) as { message_id: string };
+    await withPage(browser, server, { language: "en" }, async (page) => {
+      await page.goto(`/live/${sent.message_id}`);
+      await page.getByRole("group", { name: "Message that was sent" }).getByText("How deep is a squat?").waitFor();
+      await assertAccessible(page);
+    });
+  } finally {
+    await server.stop();
   }
 });

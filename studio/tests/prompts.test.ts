@@ -32,8 +32,8 @@ const IMPORT = {
   },
   zh: {
     width: 390, drop: "将文件拖到此处", imported: "已导入 4 个文件", warning: "1 条提示", books: "世界书", cards: "角色卡",
-    preview: "预览提示词", tokens: /^共 \d+ 个 token$/, words: "第 1 条的内容", render: "生成预览",
-    woke: "关键词 lamp 出现在对话中", lore: "世界书条目：", most: "最多 token 数", dropped: "已舍弃",
+    preview: "预览提示词", tokens: /^共 \d+ 个词元$/, words: "第 1 条的内容", render: "生成预览",
+    woke: "关键词 lamp 出现在聊天中", lore: "世界书条目：", most: "最多词元数", dropped: "已舍弃",
   },
 } as const;
 
@@ -221,5 +221,12 @@ test("a template that somebody else changed is not overwritten", async () => {
       texts.push(found.text);
     }
     assert.deepEqual(texts, ["first", "theirs", "mine"]);
+  });
+});
+
+test("an address without a card leads to the cards", async () => {
+  await withPage(browser, studio, {}, async (page) => {
+    await page.goto("/prompts/cards");
+    await page.waitForURL("**/prompts/imports");
   });
 });

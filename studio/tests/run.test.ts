@@ -36,20 +36,20 @@ const chat = (page: Page) => page.getByRole("list", { name: /^(Dialogue|对话)$
 /** Names of the page, by language; the second one is narrow. */
 const NAMES = {
   en: {
-    width: 1280, noRuns: "No runs yet", newRun: "New run", begin: "Begin", proceed: "Continue", say: "What the user says…",
+    width: 1280, noRuns: "No runs yet", newRun: "New run", begin: "Begin", proceed: "Let the model begin", say: "What the user says…",
     over: "The dialogue is over.", threshold: "Threshold 80", rounds: "2 of 5 rounds", asTable: "Show as table", asPlot: "Show as plot",
     understanding: "Understanding", look: "Look into round 2", met: "criteria met", raw: "Raw reply", detail: "Round 2 in detail",
     fork: "Answer differently", forked: "Forked from another run", send: "Send", original: "Open the original run", all: "All runs",
     isFork: "Fork", saveTest: "Save as test", replay: "Replay a test", replayThis: "Replay this run",
-    passed: "2 turns as expected (version 1)", differs: /\d differences? \(version 2\)/,
+    passed: "2 turns as expected (version 1)", differs: /\d differences? \(version 2\)/, goesOn: "Goes on", exits: "Exits",
   },
   zh: {
-    width: 390, noRuns: "还没有运行", newRun: "新建运行", begin: "开始", proceed: "继续", say: "输入回复…",
+    width: 390, noRuns: "还没有运行", newRun: "新建运行", begin: "开始", proceed: "让模型开始", say: "输入回复…",
     over: "对话已结束。", threshold: "阈值 80", rounds: "2/5 轮", asTable: "显示为表格", asPlot: "显示为图表",
     understanding: "理解度", look: "查看第 2 轮", met: "达到条件", raw: "原始回复", detail: "第 2 轮的调试信息",
     fork: "换一种回答", forked: "从另一个运行分出", send: "发送", original: "打开原来的运行", all: "所有运行",
     isFork: "分支", saveTest: "保存为测试", replay: "重放测试", replayThis: "重放本次运行",
-    passed: "2 轮均符合预期（版本 1）", differs: /处不同（版本 2）/,
+    passed: "2 轮均符合预期（版本 1）", differs: /处不同（版本 2）/, goesOn: "继续", exits: "退出",
   },
 } as const;
 
@@ -138,7 +138,7 @@ test("S-096: a round tells what it sets and what keeps it from its exit; request
     const id = await beginDialogue(studio, await storeScript(studio, yaml));
     await withPage(browser, studio, { language: "en" }, async (page) => {
       await page.goto(`/run/${id}`);
-      await page.getByRole("button", { name: "Continue" }).click();
+      await page.getByRole("button", { name: "Let the model begin" }).click();
       const answer = page.getByRole("textbox", { name: "Answer", exact: true });
       for (const [kind, field, given] of [
         ["Skill", "breathing", "done"],
@@ -252,7 +252,7 @@ test("a run begins at a step, with a variable by hand", async () => {
       await page.getByRole("button", { name: "Begin", exact: true }).click();
       const here = page.locator("[aria-current=step]");
       await here.getByText("practice").waitFor();
-      await page.getByRole("button", { name: "Continue" }).click();
+      await page.getByRole("button", { name: "Let the model begin" }).click();
       await chat(page).getByText("有三个部分").waitFor();
       await page.getByRole("button", { name: "Look into round 1" }).click();
       await page.getByRole("dialog").locator("mark").filter({ hasText: "练习：小明" }).waitFor();
@@ -299,7 +299,7 @@ for (const language of ["en", "zh"] as const) {
           await studio.request("PUT", `/api/v1/scripts/${script}`, { yaml: harder });
           await page.locator("input[type=file]").setInputFiles(saved);
           await page.getByText(names.differs).waitFor();
-          await page.getByRole("cell", { name: "exit_decision.decision_source" }).waitFor();
+          await page.getByRole("row").filter({ hasText: names.goesOn }).filter({ hasText: names.exits }).waitFor();
           await assertAccessible(page);
         });
       });
@@ -318,7 +318,7 @@ test("a dropped connection loses nothing", async () => {
       const through: Pick<Studio, "url"> = { url: way.url };
       await withPage(browser, through, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
         await page.goto(`/run/${id}`);
-        await page.getByRole("button", { name: "Continue" }).click();
+        await page.getByRole("button", { name: "Let the model begin" }).click();
         await chat(page).getByText("一二三").waitFor();
         await page.getByRole("button", { name: "Look into round 1" }).waitFor();
         const shown = await chat(page).innerText();
@@ -336,7 +336,7 @@ test("a turn is cancelled, and asked again", async () => {
     const id = await beginDialogue(studio, await storeScript(studio));
     await withPage(browser, studio, { language: "en" }, async (page) => {
       await page.goto(`/run/${id}`);
-      await page.getByRole("button", { name: "Continue" }).click();
+      await page.getByRole("button", { name: "Let the model begin" }).click();
       await chat(page).getByText("一二三").waitFor();
       await page.getByRole("button", { name: "Stop" }).click();
       await page.getByRole("button", { name: "Ask again" }).click();

@@ -62,6 +62,9 @@ for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof N
         await assertFits(page);
       });
       assert.equal((await settingsOf(studio)).llm_app_settings.app_output_protocol, "jsonseq_v1");
+      // The texts were not touched: they follow the language still.
+      await studio.request("PUT", "/api/v1/settings", { text_language: "en" });
+      assert.match((await settingsOf(studio)).texts.fallback, /^Sorry/);
     });
   });
 

@@ -2,6 +2,7 @@ import { Alert, Button } from "antd";
 import { type ApiError } from "../api/errors.ts";
 import { common } from "../i18n/texts/common.ts";
 import { useText } from "../i18n/useText.ts";
+import { CodeWords } from "./CodeWords.tsx";
 import { useProblemText } from "./useProblemText.ts";
 
 type ErrorStateProps = {
@@ -21,8 +22,14 @@ export function ErrorState({ error, onRetry }: ErrorStateProps) {
       title={headline(error)}
       description={
         <>
-          <div>{error.isUnreachable ? t("disconnectedHint") : error.detail}</div>
-          {error.remedy !== null && <div>{error.remedy}</div>}
+          <div>
+            <CodeWords text={error.isUnreachable ? t("disconnectedHint") : error.detail} />
+          </div>
+          {error.remedy !== null && (
+            <div>
+              <CodeWords text={error.remedy} />
+            </div>
+          )}
           {!error.isUnreachable && (
             <div>
               <small>

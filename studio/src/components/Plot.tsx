@@ -23,6 +23,8 @@ type PlotProps = {
   /** Lines, bars side by side, or bars on top of each other. */
   kind?: "line" | "bar" | "stacked";
   format?: (value: number) => string;
+  /** Range that the vertical axis always covers, such as 0 to 100. */
+  range?: readonly [number, number];
   /** Horizontal line, such as a threshold. */
   threshold?: { readonly value: number; readonly name: string };
   height?: number;
@@ -72,7 +74,7 @@ export function Plot(props: PlotProps) {
           >
             <title id={`${id}-title`}>{title}</title>
             <desc id={`${id}-description`}>{description ?? series.map(({ name }) => name).join(", ")}</desc>
-            <Drawing {...{ labels, series, kind, threshold, width, height, format }} />
+            <Drawing {...{ labels, series, kind, range: props.range ?? [], threshold, width, height, format }} />
           </svg>
           {(series.length > 1 || threshold !== undefined) && (
             <ul className={styles["legend"]}>
@@ -113,24 +115,27 @@ const colourOf = (index: number): string => `var(--plot-${(index % 6) + 1})`;
 
 type DrawingProps = Required<Pick<PlotProps, "labels" | "series" | "kind" | "height" | "format">> & {
   threshold: PlotProps["threshold"];
+  range: readonly number[];
   width: number;
 };
 
-function Drawing({ labels, series, kind, threshold, width, height, format }: DrawingProps) {
+function Drawing({ labels, series, kind, range, threshold, width, height, format }: DrawingProps) {
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
   const stacked = kind === "stacked";
   /** Sum of the values of a label in the series before one. */
   const before = (index: number, end: number) =>
     series.slice(0, end).reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
   const shown = stacked ? labels.map((_, index) => before(index, series.length)) : known;
-  const scale = scaleOf(threshold === undefined ? shown : [...shown, threshold.value]);
+  const scale = scaleOf([...shown, ...range, ...(threshold === undefined ? [] : [threshold.value])]);
   const wide = width - LEFT - RIGHT;
   const bars = kind !== "line";
   const step = bars ? wide / labels.length : wide / Math.max(1, labels.length - 1);
   const x = (index: number) => LEFT + (bars ? (index + 0.5) * step : labels.length === 1 ? wide / 2 : index * step);
   const y = (value: number) => TOP + (1 - (value - scale.min) / (scale.max - scale.min)) * (height - TOP - BOTTOM);
   const barWidth = Math.max(2, Math.min(28, (step * 0.7) / (stacked ? 1 : series.length)));
-  // The last label would overlap the edge.
+  const longest = Math.max(1, ...labels.map((label) => label.length));
+  const labelWidth = Math.min(90, 16 + 9 * longest);
+  // The last label would stand over the edge.
   const anchorOf = (index: number) => (index > 0 && index === labels.length - 1 ? "end" : "middle");
   return (
     <>
@@ -142,7 +147,7 @@ function Drawing({ labels, series, kind, threshold, width, height, format }: Dra
           </text>
         </g>
       ))}
-      {spread(labels.length, Math.max(2, Math.floor(wide / 90))).map((index) => (
+      {spread(labels.length, Math.max(2, Math.floor(wide / labelWidth))).map((index) => (
         <text key={index} x={anchorOf(index) === "end" ? width : x(index)} y={height - 6} textAnchor={anchorOf(index)} className={styles["tick"]}>
           {labels[index]}
         </text>

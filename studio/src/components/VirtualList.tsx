@@ -28,6 +28,7 @@ export function VirtualList(props: VirtualListProps) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
+  const before = useRef({ top: 0, height: 0 });
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => box.current,
@@ -45,9 +46,11 @@ export function VirtualList(props: VirtualListProps) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [last, count]);
 
+  const size = virtual.getTotalSize();
   useEffect(() => {
-    if (follow && atEnd.current && count > 0) virtual.scrollToIndex(count - 1, { align: "end" });
-  }, [follow, count, virtual]);
+    // Rows grow while they are written and measured: the end moves without a row being added.
+    if (follow && atEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  }, [follow, count, size]);
 
   useEffect(() => {
     if (selected !== null && selected >= 0 && selected < count) virtual.scrollToIndex(selected);
@@ -87,10 +90,14 @@ export function VirtualList(props: VirtualListProps) {
       tabIndex={0}
       onKeyDown={choosable ? onKeyDown : undefined}
       onScroll={({ currentTarget: at }) => {
-        atEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < rowHeight;
+        const { scrollTop: top, scrollHeight: height } = at;
+        if (height - top - at.clientHeight < rowHeight) atEnd.current = true;
+        // Only who scrolls up leaves the end: rows that grow do not.
+        else if (top < before.current.top && height === before.current.height) atEnd.current = false;
+        before.current = { top, height };
       }}
     >
-      <div className={styles["space"]} style={{ height: virtual.getTotalSize() }} role="presentation">
+      <div className={styles["space"]} style={{ height: size }} role="presentation">
         {items.map((item) => (
           <div
             key={item.key}

@@ -39,7 +39,7 @@ export const screens: Screen[] = [
       await page.getByLabel(/Name of the user|用户名/).fill("Mia");
       await page.getByLabel(/Text of message 1|第 1 条的内容/).fill("The ship! And the lamp of the lighthouse.");
       await page.getByRole("button", { name: /Render|生成预览/ }).click();
-      await page.getByText(/^(?:\d+ tokens|共 \d+ 个 token)$/).waitFor();
+      await page.getByText(/^(?:\d+ tokens|共 \d+ 个词元)$/).waitFor();
     },
   },
   {

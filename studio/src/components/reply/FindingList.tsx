@@ -2,6 +2,7 @@ import { Link } from "react-router";
 import { type Finding } from "../../api/types.ts";
 import { reply } from "../../i18n/texts/reply.ts";
 import { useText } from "../../i18n/useText.ts";
+import { CodeWords } from "../CodeWords.tsx";
 import { VirtualList } from "../VirtualList.tsx";
 import { Badge, TONES } from "./Badge.tsx";
 import styles from "./lists.module.css";
@@ -68,10 +69,12 @@ function FindingRow({ finding, active, onSelect }: FindingRowProps) {
         )}
         <span className={styles["where"]}>{t("line", { line: finding.line, column: finding.column })}</span>
       </div>
-      <div className={styles["message"]}>{finding.message}</div>
+      <div className={styles["message"]}>
+        <CodeWords text={finding.message} />
+      </div>
       <div className={styles["head"]}>
         <span className={finding.repair === null ? styles["where"] : styles["repair"]} style={{ marginLeft: 0 }}>
-          {finding.repair === null ? t("noRepair") : t("repair", { repair: finding.repair })}
+          <CodeWords text={finding.repair === null ? t("noRepair") : t("repair", { repair: finding.repair })} />
         </span>
         <Link
           className={styles["where"] ?? ""}

@@ -10,7 +10,7 @@ export const app = defineTexts({
   run: { zh: "运行", en: "Run" },
   live: { zh: "实时", en: "Live" },
   inspect: { zh: "检查", en: "Inspect" },
-  conversations: { zh: "会话", en: "Conversations" },
+  conversations: { zh: "聊天", en: "Conversations" },
   prompts: { zh: "提示词", en: "Prompts" },
   settings: { zh: "设置", en: "Settings" },
   language: { zh: "语言", en: "Language" },

@@ -16,9 +16,12 @@ export const settings = defineTexts({
   hidden: { zh: "隐藏", en: "Hidden" },
   shown: { zh: "展开", en: "Shown" },
   fallback: { zh: "备用回复", en: "Fallback text" },
-  fallbackHint: { zh: "模型的回复无法使用时显示的文本", en: "Stands in the place of a reply that cannot be used" },
+  fallbackHint: {
+    zh: "模型的回复无法使用时显示的文本；留空则使用默认文本",
+    en: "Stands in the place of a reply that cannot be used; left empty it is the default text",
+  },
   phaseTitle: { zh: "备用阶段标题", en: "Fallback title of a phase" },
-  required: { zh: "请输入文本", en: "Please enter a text" },
+  phaseTitleHint: { zh: "留空则使用默认标题", en: "Left empty it is the default title" },
   save: { zh: "保存", en: "Save" },
   saved: { zh: "设置已保存", en: "The settings were saved" },
   changedMeanwhile: {

@@ -18,6 +18,7 @@ import { RenameDialog } from "./RenameDialog.tsx";
 import { RollbackDialog } from "./RollbackDialog.tsx";
 import { SchemaTab } from "./SchemaTab.tsx";
 import { StateTab } from "./StateTab.tsx";
+import { wordsOf } from "./swipes.ts";
 import { useConversation } from "./useConversation.ts";
 
 const TABS = [
@@ -45,7 +46,10 @@ function ConversationPage({ id }: { id: string }) {
   const data = useConversation(id);
   const { head, messages, updates } = data;
   const [tab] = TABS.find(([name]) => name === params.get("tab")) ?? TABS[0];
-  const title = head.data?.title ?? (head.data === null ? id : t("untitled"));
+  const first = head.data?.messages?.[0];
+  // Without a title it is called by what was said first.
+  const said = first === undefined ? "" : wordsOf(first.request).trim().slice(0, 80);
+  const title = head.data?.title ?? (head.data === null ? id : said === "" ? t("untitled") : said);
   const points = pointsOf(messages.rows, updates.rows);
 
   /** Changes the URL, so that it restores the view. */

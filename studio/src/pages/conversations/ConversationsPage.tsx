@@ -112,7 +112,8 @@ export function Component() {
               label={t("list")}
               count={shown.length}
               rowHeight={65}
-              height={`min(calc(100dvh - 210px), ${shown.length * 68 + 2}px)`}
+              height="calc(100dvh - 210px)"
+              fit
               keyOf={(index) => shown[index]?.conversation_id ?? index}
               onEnd={list.more}
               row={(index) => {

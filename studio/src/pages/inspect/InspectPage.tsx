@@ -9,11 +9,12 @@ import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
 import { FileInspection } from "./FileInspection.tsx";
 import { type Input, inputOf } from "./input.ts";
+import { keptReply } from "./keptReply.ts";
 import { LargeText } from "./LargeText.tsx";
 import { type InspectOptions, SourceForm } from "./SourceForm.tsx";
 import { TextInspection } from "./TextInspection.tsx";
 
-type Given = { text: string; dialect?: string };
+type Given = { text: string; dialect?: string | undefined; profile?: InspectOptions["profile"] };
 
 /** A text that another page hands over, such as the example of a rule. */
 function givenBy(state: unknown): Given | null {
@@ -27,7 +28,7 @@ export function Component() {
   const location = useLocation();
   const [query, setQuery] = useSearchParams();
   const message = query.get("message");
-  const given = givenBy(location.state);
+  const given = givenBy(location.state) ?? keptReply();
   const record = useResource(message, async (signal) => {
     const { data } = await api.get("/api/v1/messages/{id}", { path: { id: message ?? "" }, signal });
     return { text: data.reply ?? "", dialect: data.metadata?.dialect };
@@ -42,7 +43,7 @@ export function Component() {
       <Content loading={record.loading && record.data === null} error={record.error} onRetry={record.reload}>
         <Inspection
           key={message ?? location.key}
-          start={start === null ? null : { text: start.text, ...(start.dialect === undefined ? {} : { dialect: start.dialect }) }}
+          start={start}
           onChange={() => {
             if (message !== null) setQuery({}, { replace: true });
           }}
@@ -54,7 +55,7 @@ export function Component() {
 
 function Inspection({ start, onChange }: { start: Given | null; onChange: () => void }) {
   const t = useText(inspect);
-  const [options, setOptions] = useState<InspectOptions>({ dialect: start?.dialect ?? "auto", profile: "strict" });
+  const [options, setOptions] = useState<InspectOptions>({ dialect: start?.dialect ?? "auto", profile: start?.profile ?? "strict" });
   const [input, setInput] = useState<Input | null>(() => (start === null ? null : inputOf(start.text)));
   return (
     <>

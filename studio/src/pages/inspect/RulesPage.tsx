@@ -22,7 +22,7 @@ export function Component() {
   const owners = useMemo(() => [...new Set((data ?? []).map((rule) => rule.owner))].map((value) => ({ value })), [data]);
   return (
     <Page title={t("rules")} purpose={t("rulesPurpose")} loading={loading && data === null} error={error} onRetry={reload}>
-      <div className={styles["filters"]}>
+      <div className={styles["ruleFilters"]}>
         <Input.Search
           allowClear
           aria-label={t("findRule")}
@@ -47,6 +47,7 @@ export function Component() {
           count={rules.length}
           rowHeight={60}
           height="65vh"
+          fit
           row={(index) => {
             const rule = rules[index];
             if (rule === undefined) return null;

@@ -1,11 +1,12 @@
 import { FolderOpenOutlined } from "@ant-design/icons";
 import { Button, Input as Field, Select } from "antd";
-import { type DragEvent, useId, useRef, useState } from "react";
+import { type DragEvent, useEffect, useId, useRef, useState } from "react";
 import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
 import { DIALECTS } from "../live/request.ts";
 import styles from "./Inspect.module.css";
 import { type Input, inputOf, inputOfFile } from "./input.ts";
+import { keepReply, LONGEST_KEPT } from "./keptReply.ts";
 
 export type InspectOptions = { readonly dialect: string; readonly profile: "strict" | "lenient" };
 
@@ -17,7 +18,7 @@ type SourceFormProps = {
 };
 
 /** Longest text that stands in the field; a longer one is taken like a file. */
-const LONGEST = 200_000;
+const LONGEST = LONGEST_KEPT;
 
 const EXAMPLE = `<thinking>
 <phase id="1">
@@ -39,6 +40,8 @@ export function SourceForm({ start, options, onOptions, onInput }: SourceFormPro
   const [over, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   const id = useId();
+  // Rules are pages of their own: the text is there again on the way back.
+  useEffect(() => keepReply({ text, ...options }), [text, options]);
 
   async function open(file: File | undefined): Promise<void> {
     if (file === undefined) return;

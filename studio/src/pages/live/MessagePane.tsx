@@ -3,8 +3,10 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { Link } from "react-router";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { ReplyView } from "../../components/reply/ReplyView.tsx";
+import { ValueText } from "../../components/reply/ValueText.tsx";
 import { live } from "../../i18n/texts/live.ts";
 import { useText } from "../../i18n/useText.ts";
+import { wordsOf } from "../conversations/swipes.ts";
 import styles from "./Live.module.css";
 import { type MessageRun } from "./MessageRun.ts";
 import { PaneHead } from "./PaneHead.tsx";
@@ -45,9 +47,16 @@ export function MessagePane({ run, label, narrow, onChoose, onClose }: MessagePa
   }
   const running = view.record === null ? view.stream !== "ended" : view.record.status === "running";
   const conversation = view.record?.conversation_id;
+  const asked = view.record === null ? "" : wordsOf(view.record.request);
   return (
     <section className={styles["pane"]} aria-label={label ?? t("message")}>
       <PaneHead run={run} view={view} label={label} running={running} onClose={onClose} />
+      {asked !== "" && (
+        <div className={styles["asked"]} role="group" aria-label={t("askedWords")}>
+          <span className={styles["hint"]}>{t("askedWords")}</span>
+          <ValueText value={asked} label={t("askedWords")} />
+        </div>
+      )}
       <PaneNotes run={run} view={view} />
       {view.model.waiting !== null && <ToolAnswers key={run.id} id={run.id} model={view.model} waiting={view.model.waiting} />}
       <div className={narrow ? styles["stack"] : styles["split"]}>

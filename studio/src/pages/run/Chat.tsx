@@ -7,7 +7,9 @@ import { VirtualList } from "../../components/VirtualList.tsx";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import styles from "./Chat.module.css";
-import { callsOf, type RecordedTurn, resultOf, type Round } from "./model.ts";
+import { callsIn } from "./calls.ts";
+import { type Decision, type RecordedTurn, resultOf, type Round } from "./model.ts";
+import { useDecisionWords } from "./useDecisionWords.ts";
 import { type Pending } from "./useTurn.ts";
 import { shownValue } from "./variables.ts";
 
@@ -23,7 +25,7 @@ type ChatProps = {
 export function Chat({ turns, rounds, pending, onFork, onInspect }: ChatProps) {
   const t = useText(run);
   const count = turns.length + (pending === null ? 0 : 1);
-  if (count === 0) return <EmptyState title={t("chat")} />;
+  if (count === 0) return <EmptyState title={t("modelFirst")} hint={t("modelFirstHint")} />;
   return (
     <VirtualList
       label={t("chat")}
@@ -46,7 +48,8 @@ function Said({ turn, rounds, onFork, onInspect }: { turn: RecordedTurn } & Omit
   const result = turn.result === null ? null : resultOf(turn.result);
   const answer = turn.answer as { value: unknown } | null;
   const said = turn.text ?? (answer === null ? null : shownValue(answer.value));
-  const calls = callsOf(rounds).filter((round) => round.turn === turn.turn);
+  const calls = callsIn(rounds, turn.turn);
+  const decision = result?.metadata?.exit_decision ?? null;
   return (
     <div className={styles["turn"]}>
       <div className={styles["user"]}>
@@ -73,17 +76,36 @@ function Said({ turn, rounds, onFork, onInspect }: { turn: RecordedTurn } & Omit
         <Alert key={index} type="warning" showIcon title={notice.message} />
       ))}
       <div className={styles["foot"]}>
-        {calls.map((round) => (
+        {calls.map(({ round, attempt, isUnusable }) => (
           <Button key={round.number} size="small" type="text" icon={<SearchOutlined />} onClick={() => onInspect(round.number)}>
-            {round.action_type === "ai_think" ? t("thinkCall") : t("inspect", { round: round.round ?? 1 })}
+            {attempt !== null
+              ? t(isUnusable ? "attemptUnusable" : "attempt", { attempt })
+              : round.action_type === "ai_think"
+                ? t("thinkCall")
+                : t("inspect", { round: round.round ?? 1 })}
           </Button>
         ))}
         {result?.metadata?.assessment?.understanding_level !== undefined && (
           <span>{t("level", { level: result.metadata.assessment.understanding_level })}</span>
         )}
-        {result?.metadata?.exit_decision != null && <span>{result.metadata.exit_decision.reason}</span>}
+        {decision !== null && <Decided decision={decision} />}
       </div>
     </div>
+  );
+}
+
+/** What was decided after a round, with its reason and what still stands in the way. */
+function Decided({ decision }: { decision: Decision }) {
+  const t = useText(run);
+  const words = useDecisionWords();
+  const { should_exit: exits, decision_source: source, reason, unmet } = decision;
+  return (
+    <>
+      <span>
+        {exits ? t("exitsBecause", { source: words.source(source), reason }) : t("goesOnBecause", { reason })}
+      </span>
+      {!exits && unmet.length > 0 && <span>{t("unmetHere", { conditions: unmet.map(words.unmet).join(t("comma")) })}</span>}
+    </>
   );
 }
 

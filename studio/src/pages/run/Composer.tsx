@@ -77,10 +77,15 @@ export function Composer({ status, turn, busy, onSay, onCancel }: ComposerProps)
           onChange={(event) => setText(event.target.value)}
           onKeyDown={onKeyDown}
         />
-        <Button type="primary" icon={<SendOutlined />} onClick={send} disabled={request === null && text.trim() === ""}>
+        {turn === null && (
+          <Button type="primary" onClick={() => onSay({})}>
+            {t("letBegin")}
+          </Button>
+        )}
+        <Button type={turn === null ? "default" : "primary"} icon={<SendOutlined />} onClick={send} disabled={request === null && text.trim() === ""}>
           {t("send")}
         </Button>
-        {silent && request === null && <Button onClick={() => onSay({})}>{t(retry ? "again" : "proceed")}</Button>}
+        {silent && turn !== null && request === null && <Button onClick={() => onSay({})}>{t(retry ? "again" : "proceed")}</Button>}
       </div>
     </div>
   );

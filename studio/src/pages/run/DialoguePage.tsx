@@ -1,4 +1,4 @@
-import { DeleteOutlined, DownloadOutlined, PlayCircleOutlined } from "@ant-design/icons";
+import { DeleteOutlined, DownloadOutlined, EditOutlined, PlayCircleOutlined, ReloadOutlined } from "@ant-design/icons";
 import { Alert, App, Button, Popconfirm } from "antd";
 import { useEffect, useState } from "react";
 import { Link, useLocation, useNavigate, useParams, useSearchParams } from "react-router";
@@ -51,7 +51,7 @@ function Dialogue({ id }: { id: string }) {
           <span className={styles["facts"]}>
             <StatusTag status={data.dialogue.status} />
             <Link to={`/run?script=${data.dialogue.script_id}`}>{t("backToRuns")}</Link>
-            <span>{t("version", { version: data.dialogue.version })}</span>
+            <Link to={`/scripts/${data.dialogue.script_id}`}>{t("version", { version: data.dialogue.version })}</Link>
             {data.dialogue.forked_from != null && (
               <span>
                 {t("forkedFrom")}: <Link to={`/run/${data.dialogue.forked_from.dialogue_id}`}>{t("original")}</Link>
@@ -92,14 +92,23 @@ function Actions({ whole }: { whole: Whole }) {
   };
   const save = async () => {
     const response = await send(`/api/v1/dialogues/${encodeURIComponent(id)}/test`);
-    download(`${whole.dialogue.session ?? "run"}.test.yaml`, await response.text(), "application/yaml");
+    const file = `${whole.dialogue.session ?? "run"}.test.yaml`;
+    download(file, await response.text(), "application/yaml");
+    void message.success(t("testSaved", { file, count: whole.turns.length }));
   };
   const remove = async () => {
     await api.remove("/api/v1/dialogues/{id}", { path: { id } });
     await navigate(`/run?script=${script}`);
   };
+  const again = new URLSearchParams({ script, version: String(whole.dialogue.version), new: "" });
   return (
     <>
+      <Button icon={<EditOutlined />} onClick={() => void navigate(`/scripts/${script}`)}>
+        {t("editScript")}
+      </Button>
+      <Button icon={<ReloadOutlined />} onClick={() => void navigate(`/run?${again.toString()}`)}>
+        {t("runAgain")}
+      </Button>
       <Button icon={<DownloadOutlined />} disabled={whole.turns.length === 0} onClick={() => void save().catch(told)}>
         {t("saveTest")}
       </Button>
@@ -170,6 +179,7 @@ function Body({ id, whole, play, reload }: BodyProps) {
             labels={understanding.labels}
             series={[{ name: t("understanding"), values: understanding.values }]}
             height={170}
+            range={[0, 100]}
             {...(understanding.threshold === null
               ? {}
               : { threshold: { value: understanding.threshold, name: t("threshold", { value: understanding.threshold }) } })}

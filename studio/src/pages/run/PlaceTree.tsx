@@ -1,4 +1,4 @@
-import { CheckCircleFilled, CloseCircleOutlined, MinusCircleOutlined } from "@ant-design/icons";
+import { CheckCircleFilled, MinusCircleOutlined } from "@ant-design/icons";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import { type ActionCoverage, type Coverage } from "./model.ts";
@@ -14,11 +14,6 @@ type PlaceTreeProps = {
 /** Names of exits in the catalogue. */
 type ExitName = "exit_criteria" | "llm_suggestion" | "max_rounds" | "answered" | "unanswered";
 
-const ICONS: Readonly<Record<Reach, typeof CheckCircleFilled>> = {
-  reached: CheckCircleFilled,
-  left_out: MinusCircleOutlined,
-  never: CloseCircleOutlined,
-};
 
 /** The session as a tree, with the place of the dialogue and what was reached so far. */
 export function PlaceTree({ coverage, path }: PlaceTreeProps) {
@@ -36,7 +31,7 @@ export function PlaceTree({ coverage, path }: PlaceTreeProps) {
                   <span className={styles["topic"]}>{step.topic}</span>
                   <ol className={styles["actions"]}>
                     {step.actions.map(({ action, number }) => (
-                      <Action key={action.path} action={action} number={number} here={action.path === path} />
+                      <Action key={action.path} action={action} number={number} here={action.path === path} over={path === null} />
                     ))}
                   </ol>
                 </li>
@@ -49,14 +44,24 @@ export function PlaceTree({ coverage, path }: PlaceTreeProps) {
   );
 }
 
-function Action({ action, number, here }: { action: ActionCoverage; number: number; here: boolean }) {
+type ActionProps = { action: ActionCoverage; number: number; here: boolean; over: boolean };
+
+/** A ring where the dialogue stands, a hollow dot before what is still to come, a tick behind what it has left. */
+function Mark({ reach, here, over }: { reach: Reach } & Pick<ActionProps, "here" | "over">) {
+  const t = useText(run);
+  if (here) return <span className={styles["ring"]} role="img" aria-label={t("here")} />;
+  if (reach === "reached") return <CheckCircleFilled className={styles["reached"] ?? ""} aria-label={t("left")} role="img" />;
+  if (reach === "left_out") return <MinusCircleOutlined className={styles["left_out"] ?? ""} aria-label={t("left_out")} role="img" />;
+  return <span className={styles["hollow"]} role="img" aria-label={t(over ? "never" : "notYet")} />;
+}
+
+function Action({ action, number, here, over }: ActionProps) {
   const t = useText(run);
   const reach = reachOf(action);
-  const Icon = ICONS[reach];
   return (
     <li className={`${styles["action"] ?? ""} ${here ? (styles["here"] ?? "") : ""}`} aria-current={here ? "step" : undefined}>
       <div className={styles["line"]}>
-        <Icon className={styles[reach] ?? ""} aria-label={t(reach)} role="img" />
+        <Mark reach={reach} here={here} over={over} />
         <span>
           {number}. <code>{action.action_id ?? action.action_type}</code>
         </span>

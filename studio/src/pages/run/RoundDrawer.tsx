@@ -9,20 +9,10 @@ import { useFormat, useText } from "../../i18n/useText.ts";
 import { type Decision, type Round } from "./model.ts";
 import styles from "./RoundDrawer.module.css";
 import { type Piece, substituted } from "./substitution.ts";
+import { useDecisionWords } from "./useDecisionWords.ts";
 import { shownValue } from "./variables.ts";
 
-type SourceName = "exit_criteria" | "llm_suggestion" | "max_rounds";
 type StatusName = "completed" | "failed" | "running" | "interrupted";
-
-/** Conditions of an exit by their names in the trace. */
-const UNMET = {
-  should_exit: "unmetSuggestion",
-  understanding_level: "unmetUnderstanding",
-  has_questions: "unmetQuestions",
-  expressed_understanding: "unmetExpressed",
-} as const;
-
-type UnmetName = keyof typeof UNMET;
 
 /** A text above this is not marked: it is shown in parts. */
 const LONG = 200_000;
@@ -93,13 +83,14 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 
 function Decided({ decision, reasoning }: { decision: Decision; reasoning: string | null }) {
   const t = useText(run);
+  const words = useDecisionWords();
   return (
     <KeyValue
       items={[
-        [t("decision"), t(decision.should_exit ? "decisionExits" : "decisionGoesOn")],
-        [t("source"), t(decision.decision_source as SourceName)],
+        [t("decision"), words.outcome(decision.should_exit)],
+        [t("source"), words.source(decision.decision_source)],
         [t("reason"), decision.reason],
-        [t("unmet"), decision.unmet.length === 0 ? t("none") : decision.unmet.map((name) => <Tag key={name}>{name in UNMET ? t(UNMET[name as UnmetName]) : name}</Tag>)],
+        [t("unmet"), decision.unmet.length === 0 ? t("none") : decision.unmet.map((name) => <Tag key={name}>{words.unmet(name)}</Tag>)],
         [t("understanding"), shownValue(decision.assessment?.understanding_level ?? null)],
         [t("reasoning"), reasoning ?? t("none")],
       ]}

@@ -111,6 +111,7 @@ export function Component() {
           count={shown.length}
           rowHeight={60}
           height="calc(100vh - 260px)"
+          fit
           keyOf={(index) => shown[index]?.dialogue_id ?? index}
           onEnd={runs.more}
           row={(index) => {
@@ -125,7 +126,13 @@ export function Component() {
                   {dialogue.forked_from != null && <Tag>{t("forked")}</Tag>}
                   <StatusTag status={dialogue.status} />
                   <span>{t("version", { version: dialogue.version })}</span>
-                  {dialogue.changed !== undefined && <time dateTime={dialogue.changed}>{format.time(dialogue.changed)}</time>}
+                  {dialogue.created !== undefined && (
+                    <time dateTime={dialogue.created}>{t("begun", { time: format.time(dialogue.created) })}</time>
+                  )}
+                  {dialogue.changed !== undefined && dialogue.changed !== dialogue.created && (
+                    <time dateTime={dialogue.changed}>{t("changedAt", { time: format.time(dialogue.changed) })}</time>
+                  )}
+                  <code title={dialogue.dialogue_id}>{dialogue.dialogue_id.slice(-6)}</code>
                 </span>
               </Link>
             );

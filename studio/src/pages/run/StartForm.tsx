@@ -10,12 +10,14 @@ import { useProblemText } from "../../components/useProblemText.ts";
 import { run } from "../../i18n/texts/run.ts";
 import { useText } from "../../i18n/useText.ts";
 import { placesIn } from "./places.ts";
-import { type Script } from "./scripts.ts";
+import { type Script, versionsToRun } from "./scripts.ts";
 import styles from "./StartForm.module.css";
 import { type Play } from "./usePlay.ts";
 import { declaredIn, type Variable, variablesOf } from "./variables.ts";
 
 type Mode = "self" | "answers" | "role";
+
+const STATES = { draft: "versionDraft", published: "versionPublished", other: "version" } as const;
 
 /** What the page of a dialogue is told when it is opened to play by itself. */
 export type StartState = { readonly play?: Play };
@@ -24,7 +26,7 @@ type StartFormProps = {
   scripts: readonly Script[];
   /** The script that is chosen first. */
   scriptId: string | null;
-  /** The version of that script; the published one if `null`. */
+  /** The version of that script; the last one if `null`. */
   version: number | null;
   onClose: () => void;
 };
@@ -35,6 +37,7 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
   const { line } = useProblemText();
   const navigate = useNavigate();
   const [script, setScript] = useState(scriptId ?? scripts[0]?.script_id ?? null);
+  const [picked, setPicked] = useState<number | null>(null);
   const [session, setSession] = useState<string | null>(null);
   const [start, setStart] = useState<string | null>(null);
   const [mode, setMode] = useState<Mode>("self");
@@ -45,7 +48,10 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
 
-  const asked = script === scriptId ? version : null;
+  const row = scripts.find(({ script_id: id }) => id === script);
+  const given = script === scriptId ? version : null;
+  // The published version need not exist: the last one always does.
+  const asked = picked ?? given ?? row?.latest ?? null;
   const text = useResource(script === null ? null : `script ${script} ${asked ?? ""}`, async (signal) => {
     const { data } = await api.get("/api/v1/scripts/{id}", { path: { id: script ?? "" }, query: { version: asked }, signal });
     return (data as { yaml?: string }).yaml ?? "";
@@ -62,11 +68,15 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
   const declared = useMemo(() => declaredIn(parsed), [parsed]);
   const variables = changed ?? declared;
 
-  const choose = (id: string) => {
-    setScript(id);
+  const pick = (number: number | null) => {
+    setPicked(number);
     setSession(null);
     setStart(null);
     setChanged(null);
+  };
+  const choose = (id: string) => {
+    setScript(id);
+    pick(null);
   };
 
   async function begin() {
@@ -110,15 +120,25 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
         <Alert type="info" title={t("noScripts")} action={<Link to="/scripts">{t("writeScript")}</Link>} />
       )}
       <Form layout="vertical" component="div">
-        <Form.Item label={t("script")} htmlFor="run-script" extra={asked === null ? null : t("version", { version: asked })}>
-          <Select
-            id="run-script"
-            value={script}
-            onChange={choose}
-            showSearch={{ optionFilterProp: "label" }}
-            options={scripts.map(({ script_id: value, name: label }) => ({ value, label }))}
-          />
-        </Form.Item>
+        <div className={styles["pair"]}>
+          <Form.Item label={t("script")} htmlFor="run-script">
+            <Select
+              id="run-script"
+              value={script}
+              onChange={choose}
+              showSearch={{ optionFilterProp: "label" }}
+              options={scripts.map(({ script_id: value, name: label }) => ({ value, label }))}
+            />
+          </Form.Item>
+          <Form.Item label={t("scriptVersion")} htmlFor="run-version">
+            <Select
+              id="run-version"
+              value={asked}
+              onChange={pick}
+              options={versionsToRun(row, given).map(({ version: value, state }) => ({ value, label: t(STATES[state], { version: value }) }))}
+            />
+          </Form.Item>
+        </div>
         <div className={styles["pair"]}>
           <Form.Item label={t("session")} htmlFor="run-session">
             <Select
@@ -176,7 +196,12 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
           </Form.Item>
         )}
       </Form>
-      {error !== null && <Alert type="error" showIcon title={line(error)} />}
+      {error !== null && (
+        // The form may be longer than the window.
+        <div ref={(shown) => shown?.scrollIntoView({ block: "nearest" })}>
+          <Alert type="error" showIcon role="alert" title={line(error)} />
+        </div>
+      )}
     </Modal>
   );
 }

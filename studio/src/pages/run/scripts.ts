@@ -18,3 +18,17 @@ export function useScripts() {
 /** Name of a script, or its id where it is gone. */
 export const nameOf = (scripts: readonly Script[] | null, id: string): string =>
   scripts?.find(({ script_id: known }) => known === id)?.name ?? id;
+
+export type VersionToRun = { readonly version: number; readonly state: "draft" | "published" | "other" };
+
+/** Versions that a run may begin with, the last one first: the last, the published, and one that was asked for. */
+export function versionsToRun(script: Script | undefined, asked: number | null): VersionToRun[] {
+  const { latest, published = null } = script ?? {};
+  const numbers = new Set([latest ?? null, published, asked].filter((one) => one !== null));
+  return [...numbers]
+    .sort((a, b) => b - a)
+    .map((version) => ({
+      version,
+      state: version === published ? "published" : version > (published ?? 0) ? "draft" : "other",
+    }));
+}

@@ -1,6 +1,6 @@
-import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
-import { Alert, Button, Form, Input, Modal, Popconfirm, Space, Tag } from "antd";
-import { useState } from "react";
+import { DeleteOutlined, DownOutlined, PlusOutlined } from "@ant-design/icons";
+import { Alert, Button, Dropdown, Form, Input, type InputRef, Modal, Popconfirm, Space, Tag } from "antd";
+import { useRef, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { api } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
@@ -61,6 +61,14 @@ export function Component() {
       {t("newScript")}
     </Button>
   );
+  const actions = (
+    <Space.Compact>
+      {add}
+      <Dropdown trigger={["click"]} menu={{ items: [{ key: "example", label: t("takeExample"), onClick: () => void takeExample() }] }}>
+        <Button type="primary" icon={<DownOutlined aria-hidden="true" />} aria-label={t("otherBeginnings")} />
+      </Dropdown>
+    </Space.Compact>
+  );
   const example = (
     <Space wrap>
       {add}
@@ -71,7 +79,7 @@ export function Component() {
     <Page
       title={frame("scripts")}
       purpose={t("purpose")}
-      actions={add}
+      actions={actions}
       loading={list.loading && list.data === null}
       error={list.error}
       onRetry={list.reload}
@@ -107,7 +115,8 @@ export function Component() {
             <VirtualList
               label={t("listOf")}
               count={rows.length}
-              height={`min(${rows.length * 92 + 2}px, calc(100vh - 260px))`}
+              height="calc(100vh - 260px)"
+              fit
               rowHeight={66}
               keyOf={(index) => rows[index]?.script_id ?? index}
               row={(index) => {
@@ -158,6 +167,7 @@ function NewScript({ onClose }: { onClose: () => void }) {
   const [refused, setRefused] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
   const [form] = Form.useForm<{ name: string }>();
+  const nameField = useRef<InputRef>(null);
 
   async function create({ name }: { name: string }) {
     setBusy(true);
@@ -180,11 +190,12 @@ function NewScript({ onClose }: { onClose: () => void }) {
       confirmLoading={busy}
       onOk={() => form.submit()}
       onCancel={onClose}
+      afterOpenChange={(open) => open && nameField.current?.focus()}
     >
       {refused !== null && <ErrorState error={refused} />}
       <Form form={form} layout="vertical" requiredMark={false} onFinish={(values) => void create(values)}>
         <Form.Item name="name" label={t("name")} rules={[{ required: true, whitespace: true, max: 200, message: t("nameNeeded") }]}>
-          <Input />
+          <Input ref={nameField} />
         </Form.Item>
       </Form>
     </Modal>

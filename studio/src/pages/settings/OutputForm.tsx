@@ -7,22 +7,11 @@ import { Section } from "../../components/Section.tsx";
 import { useProblemText } from "../../components/useProblemText.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
+import { changesIn, defaultText, FIELDS, type Values, valuesOf } from "./output.ts";
 
 type Settings = Schemas["Settings"];
 
-/** What the form changes: settings by the names that the server takes. */
-type Values = Pick<Settings, "llm_app_settings" | "text_language" | "thought_display" | "texts">;
-
 type OutputFormProps = { settings: Settings; onSaved: (settings: Settings) => void };
-
-/** Fields of the form, by their names. */
-const FIELDS = [
-  ["llm_app_settings", "app_output_protocol"],
-  ["text_language"],
-  ["thought_display"],
-  ["texts", "fallback"],
-  ["texts", "phase_title"],
-] as const;
 
 const valueAt = (values: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
@@ -33,7 +22,9 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
   const { line } = useProblemText();
   const { message } = App.useApp();
   const [form] = Form.useForm<Values>();
-  const [version, setVersion] = useState(settings.version);
+  // What the form was filled from, with its version: a write is based on that.
+  const [base, setBase] = useState(settings);
+  const language = (Form.useWatch("text_language", form) as Settings["text_language"] | undefined) ?? settings.text_language;
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
 
@@ -41,7 +32,7 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
     setBusy(true);
     setFailure(null);
     try {
-      const { data } = await api.put("/api/v1/settings", values, { headers: { "if-match": `"${version}"` } });
+      const { data } = await api.put("/api/v1/settings", changesIn(values, base), { headers: { "if-match": `"${base.version}"` } });
       void message.success(t("saved"));
       onSaved(data);
     } catch (error) {
@@ -55,9 +46,10 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
 
   /** Fields that were not touched show what somebody else has saved; the next write is based on that. */
   function takeOver(present: Settings): void {
+    const shown = valuesOf(present);
     const untouched = FIELDS.filter((path) => !form.isFieldTouched([...path]));
-    form.setFields(untouched.map((path) => ({ name: [...path] as never, value: valueAt(present, path) as never, touched: false })));
-    setVersion(present.version);
+    form.setFields(untouched.map((path) => ({ name: [...path] as never, value: valueAt(shown, path) as never, touched: false })));
+    setBase(present);
   }
 
   return (
@@ -66,7 +58,7 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
         form={form}
         layout="vertical"
         requiredMark={false}
-        initialValues={settings}
+        initialValues={valuesOf(settings)}
         onFinish={(values) => void save(values)}
         style={{ maxWidth: 640 }}
       >
@@ -86,20 +78,11 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
             options={(["collapsed", "hidden", "shown"] as const).map((value) => ({ value, label: t(value) }))}
           />
         </Form.Item>
-        <Form.Item
-          name={["texts", "fallback"]}
-          label={t("fallback")}
-          extra={t("fallbackHint")}
-          rules={[{ required: true, whitespace: true, message: t("required") }]}
-        >
-          <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} />
+        <Form.Item name={["texts", "fallback"]} label={t("fallback")} extra={t("fallbackHint")}>
+          <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} placeholder={defaultText("fallback", language)} />
         </Form.Item>
-        <Form.Item
-          name={["texts", "phase_title"]}
-          label={t("phaseTitle")}
-          rules={[{ required: true, whitespace: true, message: t("required") }]}
-        >
-          <Input />
+        <Form.Item name={["texts", "phase_title"]} label={t("phaseTitle")} extra={t("phaseTitleHint")}>
+          <Input placeholder={defaultText("phase_title", language)} />
         </Form.Item>
         {failure !== null && (
           <Alert

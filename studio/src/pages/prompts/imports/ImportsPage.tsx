@@ -86,7 +86,8 @@ function List<T>({ label, empty, list, row }: ListProps<T>) {
           label={label}
           count={rows.length}
           rowHeight={66}
-          height={`min(calc(100dvh - 380px), ${rows.length * 68 + 2}px)`}
+          height="calc(100dvh - 380px)"
+          fit
           onEnd={list.more}
           row={(index) => {
             const one = rows[index];

@@ -56,7 +56,8 @@ export function Component() {
           label={t("list")}
           count={shown.length}
           rowHeight={64}
-          height={`min(calc(100dvh - 260px), ${shown.length * 66 + 2}px)`}
+          height="calc(100dvh - 260px)"
+          fit
           keyOf={(index) => shown[index]?.template_id ?? index}
           row={(index) => {
             const template = shown[index];

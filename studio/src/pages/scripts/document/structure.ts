@@ -88,6 +88,14 @@ export const parentKind = (kind: Kind): Kind | null =>
 export const parentOf = (nodes: readonly OutlineNode[], node: OutlineNode): OutlineNode | null =>
   flatten(nodes).find(({ children }) => children.some(({ id }) => id === node.id)) ?? null;
 
+/** The part that a new one of a kind is added to: the chosen one, or the nearest one that it stands in. */
+export function holderOf(nodes: readonly OutlineNode[], chosen: OutlineNode | null, kind: Kind): OutlineNode | null {
+  const wanted = parentKind(kind);
+  let part = chosen;
+  while (part !== null && part.kind !== wanted) part = parentOf(nodes, part);
+  return part;
+}
+
 function siblingsOf(nodes: readonly OutlineNode[], node: OutlineNode): number {
   return (parentOf(nodes, node)?.children ?? nodes).length;
 }

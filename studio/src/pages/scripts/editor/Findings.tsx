@@ -1,6 +1,7 @@
 import { Button } from "antd";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
+import { CodeWords } from "../../../components/CodeWords.tsx";
 import { VirtualList } from "../../../components/VirtualList.tsx";
 import { type ScriptFinding } from "../requests.ts";
 import styles from "./Editor.module.css";
@@ -31,7 +32,9 @@ export function Findings({ findings, onGo }: { findings: readonly ScriptFinding[
                 <Button size="small" type="link" onClick={() => onGo(finding)}>
                   {t("lineIs", { line: String(finding.line) })}
                 </Button>
-                <span className={styles[finding.severity]}>{finding.message}</span>
+                <span className={styles[finding.severity]}>
+                  <CodeWords text={finding.message} />
+                </span>
                 <code className={styles["muted"]}>{finding.code}</code>
               </div>
             );

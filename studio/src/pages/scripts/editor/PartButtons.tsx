@@ -1,9 +1,10 @@
 import { ArrowDownOutlined, ArrowUpOutlined, CopyOutlined, DeleteOutlined, PlusOutlined } from "@ant-design/icons";
 import { Button } from "antd";
+import { type ReactNode } from "react";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
-import { CHILD_KIND, type Kind, type OutlineNode } from "../document/outline.ts";
-import { addPart, duplicatePart, newPart, parentOf, removePart, type Restructured, shiftPart } from "../document/structure.ts";
+import { type Kind, type OutlineNode } from "../document/outline.ts";
+import { addPart, duplicatePart, holderOf, newPart, removePart, type Restructured, shiftPart } from "../document/structure.ts";
 import { type ScriptSession } from "../store/ScriptSession.ts";
 import styles from "./Editor.module.css";
 
@@ -16,12 +17,11 @@ type PartButtonsProps = {
   restructure: (done: Restructured) => void;
 };
 
-/** What can be done with the chosen part, for those who use no keys. */
+/** Buttons for the chosen part, for those who use no keys. Each keeps its place, whatever is chosen. */
 export function PartButtons({ session, nodes, chosen, broken, add, restructure }: PartButtonsProps) {
   const t = useText(scripts);
   const names = { session: t("newSession"), phase: t("newPhase"), step: t("newStep"), action: "" };
   const labels = { session: t("addSession"), phase: t("addPhase"), step: t("addStep"), action: t("addAction") };
-  const below = chosen === null ? null : CHILD_KIND[chosen.kind];
   const flat = nodes.some((node) => node.flat);
 
   function addOne(kind: Kind, parent: OutlineNode | null) {
@@ -29,45 +29,41 @@ export function PartButtons({ session, nodes, chosen, broken, add, restructure }
     add(addPart(session.text, parent, count, newPart(kind, names[kind])));
   }
 
-  const adding = (kind: Kind, parent: OutlineNode | null) => (
-    <Button size="small" icon={<PlusOutlined aria-hidden="true" />} disabled={broken || flat} onClick={() => addOne(kind, parent)}>
-      {labels[kind]}
-    </Button>
+  const change = (icon: ReactNode, label: string, act: (node: OutlineNode) => void, danger = false) => (
+    <Button
+      size="small"
+      danger={danger}
+      icon={icon}
+      aria-label={label}
+      title={label}
+      disabled={chosen === null}
+      onClick={() => chosen !== null && act(chosen)}
+    />
   );
   return (
-    <div className={styles["bar"]}>
-      {(chosen === null || chosen.kind === "session") && adding("session", null)}
-      {below !== null && adding(below, chosen)}
-      {chosen !== null && chosen.kind !== "session" && adding(chosen.kind, parentOf(nodes, chosen))}
-      {chosen !== null && (
-        <>
-          <Button
-            size="small"
-            icon={<ArrowUpOutlined aria-hidden="true" />}
-            aria-label={t("moveUp")}
-            onClick={() => restructure(shiftPart(session.text, nodes, chosen, -1))}
-          />
-          <Button
-            size="small"
-            icon={<ArrowDownOutlined aria-hidden="true" />}
-            aria-label={t("moveDown")}
-            onClick={() => restructure(shiftPart(session.text, nodes, chosen, 1))}
-          />
-          <Button
-            size="small"
-            icon={<CopyOutlined aria-hidden="true" />}
-            aria-label={t("duplicate")}
-            onClick={() => restructure(duplicatePart(session.text, chosen))}
-          />
-          <Button
-            size="small"
-            danger
-            icon={<DeleteOutlined aria-hidden="true" />}
-            aria-label={t("remove")}
-            onClick={() => restructure(removePart(session.text, chosen))}
-          />
-        </>
-      )}
-    </div>
+    <>
+      <div className={styles["adding"]}>
+        {(["session", "phase", "step", "action"] as const).map((kind) => {
+          const parent = kind === "session" ? null : holderOf(nodes, chosen, kind);
+          return (
+            <Button
+              key={kind}
+              size="small"
+              icon={<PlusOutlined aria-hidden="true" />}
+              disabled={broken || flat || (kind !== "session" && parent === null)}
+              onClick={() => addOne(kind, parent)}
+            >
+              {labels[kind]}
+            </Button>
+          );
+        })}
+      </div>
+      <div className={styles["bar"]}>
+        {change(<ArrowUpOutlined aria-hidden="true" />, t("moveUp"), (node) => restructure(shiftPart(session.text, nodes, node, -1)))}
+        {change(<ArrowDownOutlined aria-hidden="true" />, t("moveDown"), (node) => restructure(shiftPart(session.text, nodes, node, 1)))}
+        {change(<CopyOutlined aria-hidden="true" />, t("duplicate"), (node) => restructure(duplicatePart(session.text, node)))}
+        {change(<DeleteOutlined aria-hidden="true" />, t("remove"), (node) => restructure(removePart(session.text, node)), true)}
+      </div>
+    </>
   );
 }

@@ -1,4 +1,4 @@
-import { ArrowLeftOutlined, HistoryOutlined, PlayCircleOutlined, RedoOutlined, UndoOutlined } from "@ant-design/icons";
+import { ArrowLeftOutlined, HistoryOutlined, PlayCircleOutlined, RollbackOutlined } from "@ant-design/icons";
 import { Alert, App, Button, Segmented } from "antd";
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
@@ -63,6 +63,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
 
   function choose(node: string | null) {
     setChosenId(node);
+    setFresh(null);
     setQuery(node === null ? {} : { node }, { replace: true });
   }
 
@@ -134,23 +135,41 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   // Typed values that are not valid are not saved either.
   const state = now.state === "saved" && now.waiting.length > 0 ? "unsaved" : now.state;
   const save = { state, error: now.error, flush: session.flush };
+  // Unfinished is not broken: it is kept here until the server can take it.
+  const unfinished = now.state === "failed" ? refusalOf(now.error) : null;
+  const kept = unfinished === null ? null : t("draftKept", { reason: unfinished });
+  // What was typed and is not valid would not be in the version that runs.
+  const obstacle = kept ?? (now.waiting.length > 0 ? t("formsInvalid") : null);
+  const closed = now.conflict !== null || obstacle !== null;
   const theirs = now.conflict?.theirs ?? null;
   const actions = (
     <>
       {/* A conflict says itself why nothing was saved. */}
-      {now.conflict === null && <SaveState save={save} />}
-      <Button icon={<UndoOutlined aria-hidden="true" />} aria-label={t("undo")} disabled={!now.canUndo} onClick={() => session.undo()} />
-      <Button icon={<RedoOutlined aria-hidden="true" />} aria-label={t("redo")} disabled={!now.canRedo} onClick={() => session.redo()} />
+      {now.conflict === null && <SaveState save={save} kept={kept} />}
+      <Button
+        icon={<RollbackOutlined aria-hidden="true" />}
+        aria-label={t("undo")}
+        title={t("undo")}
+        disabled={!now.canUndo}
+        onClick={() => session.undo()}
+      />
+      <Button
+        icon={<RollbackOutlined className={styles["mirrored"] ?? ""} aria-hidden="true" />}
+        aria-label={t("redo")}
+        title={t("redo")}
+        disabled={!now.canRedo}
+        onClick={() => session.redo()}
+      />
       <Button icon={<HistoryOutlined aria-hidden="true" />} onClick={() => setVersions(true)}>
         {t("versions")}
       </Button>
-      <Button icon={<PlayCircleOutlined aria-hidden="true" />} disabled={now.conflict !== null} onClick={() => void run()}>
+      <Button icon={<PlayCircleOutlined aria-hidden="true" />} disabled={closed} title={obstacle ?? ""} onClick={() => void run()}>
         {t("run")}
       </Button>
       <Button
         type="primary"
-        disabled={now.conflict !== null || (now.state === "saved" && now.published === now.version)}
-        title={now.published === now.version ? t("upToDate") : ""}
+        disabled={closed || (now.state === "saved" && now.published === now.version)}
+        title={obstacle ?? (now.state === "saved" && now.published === now.version ? t("upToDate") : "")}
         onClick={() => void publishLast()}
       >
         {t("publish")}
@@ -233,16 +252,17 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
                 <EmptyState title={t("choosePart")} hint={t("choosePartHint")} />
               ) : (
                 <>
-                  <FindingList findings={otherFindings(chosen.id, findingsHere, shownKeys(chosen.kind, chosen.type))} />
                   <PartFindings value={{ part: chosen.id, findings: findingsHere }}>
                     <PartForm
                       parsed={parsed}
                       node={chosen}
                       known={known}
                       held={session}
+                      isNew={isFresh}
                       edit={(change, group) => session.change(change(session.text), group === "" ? null : group, unmoved)}
                     />
                   </PartFindings>
+                  <FindingList findings={otherFindings(chosen.id, findingsHere, shownKeys(chosen.kind, chosen.type))} />
                 </>
               )}
             </section>
@@ -286,6 +306,13 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
 }
 
 const paneClass = (shown: boolean): string => `${styles["pane"] ?? ""} ${shown ? "" : (styles["hidden"] ?? "")}`;
+
+/** Reason why the server takes a script for no script yet; null for every other error. */
+function refusalOf(error: Error | null): string | null {
+  if (!(error instanceof ApiError) || error.code !== "invalid_script") return null;
+  const [first] = (error.problem["errors"] ?? []) as readonly { readonly message?: string }[];
+  return first?.message ?? error.detail;
+}
 
 /** Whether a finding is of a part itself, and not of one below it. */
 function belongsTo(path: string, id: string): boolean {

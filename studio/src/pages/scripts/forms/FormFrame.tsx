@@ -1,6 +1,7 @@
 import { QuestionCircleOutlined } from "@ant-design/icons";
 import { Alert, Form, type FormItemProps, type FormProps } from "antd";
 import { createContext, type ReactNode, useContext } from "react";
+import { CodeWords } from "../../../components/CodeWords.tsx";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { type ScriptFinding } from "../requests.ts";
@@ -13,10 +14,11 @@ export function FormFrame<T extends object>({ invalid, children, ...form }: Form
   const t = useText(scripts);
   return (
     <Form<T> {...form} layout="vertical" requiredMark={false} preserve>
+      {children}
+      {/* Below the fields: none of them moves while it is typed in. */}
       {invalid !== null && (
         <Alert type="warning" showIcon role="alert" title={t("notSavedInvalid", { reason: invalid })} style={{ marginBottom: 16 }} />
       )}
-      {children}
     </Form>
   );
 }
@@ -47,7 +49,7 @@ export function FindingList({ findings }: { findings: readonly ScriptFinding[] }
     <ul className={styles["findings"]}>
       {findings.map(({ path, code, message, severity }) => (
         <li key={`${path} ${code} ${message}`} className={styles[severity]}>
-          {message}
+          <CodeWords text={message} />
         </li>
       ))}
     </ul>

@@ -1,5 +1,6 @@
 import { DeleteOutlined, PlusOutlined } from "@ant-design/icons";
-import { Button, Form, Input, Select } from "antd";
+import { Button, Form, Input, type InputRef, Select } from "antd";
+import { useEffect, useRef, useState } from "react";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
 import { sayValues, textAt, writeOptional, writeSay } from "../document/actions.ts";
@@ -20,6 +21,8 @@ export type PartFormProps = {
   node: OutlineNode;
   known: readonly string[];
   held: HeldForms;
+  /** Whether the part was just added: its name is written next. */
+  isNew?: boolean;
   /** Takes a change of the text; `group` joins what is typed in one go. */
   edit: (change: (text: string) => string, group: string) => void;
 };
@@ -34,8 +37,14 @@ export function PartForm(props: PartFormProps) {
 
 const NAME_FIELD = { session: "session", phase: "phase", step: "topic", action: "type" } as const;
 
-function NamedForm({ parsed, node, held, edit }: PartFormProps) {
+function NamedForm({ parsed, node, held, isNew = false, edit }: PartFormProps) {
   const t = useText(scripts);
+  const nameField = useRef<InputRef>(null);
+  // Once, and not when undo brings the part back to what it was.
+  const [begins] = useState(isNew);
+  useEffect(() => {
+    if (begins) nameField.current?.focus({ cursor: "all" });
+  }, [begins]);
   const values = { name: node.name };
   const { invalid, ...form } = useNodeForm({
     part: { part: node.id, title: node.name, form: "name" },
@@ -52,7 +61,7 @@ function NamedForm({ parsed, node, held, edit }: PartFormProps) {
           label={t("name")}
           rules={[{ required: true, whitespace: true, message: t("nameNeeded") }]}
         >
-          <Input />
+          <Input ref={nameField} />
         </Field>
       </FormFrame>
       <Declared parsed={parsed} node={node} edit={edit} />
@@ -69,6 +78,12 @@ function Declared({ parsed, node, edit }: Pick<PartFormProps, "parsed" | "node" 
     <section>
       <h3>{t("declared")}</h3>
       <div className={styles["declared"]}>
+        {declared.length > 0 && (
+          <div className={`${styles["declaredRow"] ?? ""} ${styles["note"] ?? ""}`} aria-hidden="true">
+            <span>{t("variableName")}</span>
+            <span>{t("variableValue")}</span>
+          </div>
+        )}
         {declared.map(({ name, value }, index) => (
           <div key={index} className={styles["declaredRow"]}>
             <Input
@@ -108,13 +123,22 @@ function freeName(declared: readonly { name: string }[]): string {
   }
 }
 
-const TYPES = ["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"];
+/** Types of actions, with their words in the catalogue. */
+const TYPES = {
+  ai_say: "typeSay",
+  ai_ask: "typeAsk",
+  ai_think: "typeThink",
+  use_skill: "typeSkill",
+  show_form: "typeForm",
+  show_pic: "typePicture",
+} as const;
 
 function ActionForm(props: PartFormProps) {
   const t = useText(scripts);
   const { node, edit } = props;
   const type = node.type ?? "";
-  const options = [...new Set([...TYPES, type])].filter((one) => one !== "").map((value) => ({ value, label: value }));
+  const known = Object.entries(TYPES).map(([value, words]) => ({ value, label: t(words) }));
+  const options = type === "" || type in TYPES ? known : [...known, { value: type, label: type }];
   return (
     <>
       <Form layout="vertical" component="div">

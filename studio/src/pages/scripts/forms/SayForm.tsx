@@ -1,4 +1,4 @@
-import { Collapse, Divider, InputNumber, Switch } from "antd";
+import { Collapse, Divider, Form, InputNumber, Switch } from "antd";
 import { useState } from "react";
 import { scripts } from "../../../i18n/texts/scripts.ts";
 import { useText } from "../../../i18n/useText.ts";
@@ -14,6 +14,8 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
   const [unfolded, setUnfolded] = useState<readonly string[] | null>(null);
+  const threshold = (Form.useWatch("understanding_threshold", form.form) as number | null | undefined) ?? form.initialValues.understanding_threshold;
+  const questions = (Form.useWatch("has_questions", form.form) as boolean | undefined) ?? form.initialValues.has_questions;
   const isFaulty = useFindingsOf(["exit_criteria"]).length > 0;
   return (
     <FormFrame {...form} invalid={invalid}>
@@ -34,6 +36,7 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
         <InputNumber className={styles["number"] ?? ""} step={1} />
       </Field>
       <Divider titlePlacement="start">{t("exit")}</Divider>
+      <p className={styles["note"]}>{t(questions ? "exitRuleQuestions" : "exitRule")}</p>
       <Collapse
         className={styles["fold"] ?? ""}
         activeKey={[...(unfolded ?? (isFaulty ? ["exit"] : []))]}
@@ -41,7 +44,12 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
         items={[
           {
             key: "exit",
-            label: t("advancedExit"),
+            label: (
+              <>
+                {t("advancedExit")}{" "}
+                <span className={styles["note"]}>{t(questions ? "exitWithQuestions" : "exitNoQuestions", { threshold: threshold ?? "–" })}</span>
+              </>
+            ),
             forceRender: true,
             children: (
               <>

@@ -1,0 +1,9 @@
+export type CodePart = { readonly words: string; readonly isCode: boolean };
+
+/** Parts of a message; a backtick without another is a letter like any other. */
+export function codeParts(text: string): CodePart[] {
+  return text
+    .split(/(`[^`\n]+`)/)
+    .filter((words) => words !== "")
+    .map((words) => (/^`[^`]+`$/.test(words) ? { words: words.slice(1, -1), isCode: true } : { words, isCode: false }));
+}
