@@ -24,8 +24,8 @@ export function themeOf(dark: boolean): ThemeConfig {
       fontFamilyCode: "ui-monospace, 'SF Mono', Menlo, Consolas, 'WenQuanYi Zen Hei Mono', monospace",
     },
     components: {
-      // White is hard to read on the light red of the dark theme.
-      Button: dark ? { dangerColor: "#1a0807" } : {},
+      // White is hard to read on the light red of the dark theme, and the darker green on its ground.
+      Button: dark ? { dangerColor: "#1a0807", defaultHoverColor: "#4fc7ba" } : {},
       Segmented: { itemColor: dark ? "#c3cbd1" : "#46515a" },
     },
   };
