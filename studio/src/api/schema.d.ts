@@ -1469,9 +1469,9 @@ export interface components {
             data: components["schemas"]["Card"][];
             has_more: boolean;
         };
-        /** @description What is asked of `POST /api/v1/check`. */
+        /** @description Body of `POST /api/v1/check`. */
         Check: {
-            /** @description A dialect, or `events`; `auto` when absent. */
+            /** @description Dialect, or `events`; `auto` when absent. */
             contract?: string | null;
             /** @description Options by their public names. */
             options?: {
@@ -1479,7 +1479,7 @@ export interface components {
             };
             /** @description `strict` (default) or `lenient`. */
             profile?: string | null;
-            /** @description The raw reply, or the transcript of a stream. */
+            /** @description Raw reply, or transcript of a stream. */
             reply: string;
         };
         Checked: {
@@ -1488,11 +1488,11 @@ export interface components {
             /** @enum {string} */
             verdict: "pass" | "fail";
         };
-        /** @description What a message says. */
+        /** @description Content of a message. */
         Content: string | {
             [key: string]: unknown;
         }[];
-        /** @description What a reply is held to. */
+        /** @description Contract that a reply is checked against. */
         Contract: {
             /** @description Options by their public names, such as `plain.reasoning`. */
             options?: {
@@ -1658,18 +1658,18 @@ export interface components {
             }[];
             session: string;
         };
-        /** @description What is asked of `POST /api/v1/decode`. */
+        /** @description Body of `POST /api/v1/decode`. */
         Decode: {
             contract?: components["schemas"]["Contract"] | null;
-            /** @description How it is written; `auto` finds out. */
+            /** @description Dialect of the reply; `auto` detects it. */
             dialect?: string | null;
-            /** @description Whether extension events are wanted. */
+            /** @description Includes extension events in the response. */
             extensions?: boolean;
             /** @description `stop`, `length`, `content_filter`, `tool_calls` or `cancelled`. */
             finish_reason?: string | null;
-            /** @description Set when the reply is wanted as it should have been written. */
+            /** @description Includes the reply in its correct form. */
             repaired?: boolean;
-            /** @description The raw reply. */
+            /** @description Raw reply. */
             reply: string;
         };
         Decoded: {
@@ -1679,17 +1679,17 @@ export interface components {
             /** @description the reply as it should have been written, where it was asked for; `null` where nothing of it can be used */
             repaired?: string | null;
         };
-        /** @description What is asked of `PUT /api/v1/tools/{name}`. */
+        /** @description Body of `PUT /api/v1/tools/{name}`. */
         Definition: {
-            /** @description Who may call it; everybody when absent. */
+            /** @description Callers that may use it; all when absent. */
             callers?: string[] | null;
-            /** @description Whether a person is asked before it runs. */
+            /** @description Requires a person to confirm each call. */
             confirm?: boolean;
-            /** @description What it does, in one line; the `description` of its schema when absent. */
+            /** @description Description of the tool in one line; the `description` of its schema when absent. */
             description?: string | null;
-            /** @description Who runs it. */
+            /** @description Executor of the tool. */
             executor: components["schemas"]["Executor"];
-            /** @description Whether it changes nothing; `readOnly` of its schema when absent. */
+            /** @description True if it has no side effects; `readOnly` of its schema when absent. */
             read_only?: boolean | null;
             /** @description JSON Schema of its arguments. */
             schema: {
@@ -1852,13 +1852,13 @@ export interface components {
             /** @constant */
             event: "finding";
         } | {
-            /** @description Data of `plan`: what a plan came to. */
+            /** @description Data of `plan`: result of reading a plan. */
             data: {
-                /** @description Whether its calls may run. */
+                /** @description True if its calls may run. */
                 executable: boolean;
-                /** @description Whether it is the fallback. */
+                /** @description True if it is the fallback plan. */
                 is_fallback: boolean;
-                /** @description The four-field object after validation, with unknown fields kept (P-029); or the fallback (P-017). */
+                /** @description Validated object of four fields, with unknown fields preserved (P-029), or the fallback (P-017). */
                 plan: unknown;
             };
             /** @constant */
@@ -1878,7 +1878,7 @@ export interface components {
         } | {
             /** @description Data of `tool_start`. */
             data: {
-                /** @description The call. */
+                /** @description Id of the call. */
                 call_id: string;
                 /** @description Name of the tool. */
                 name: string;
@@ -1888,23 +1888,23 @@ export interface components {
         } | {
             /** @description Data of `tool_result`. */
             data: {
-                /** @description The call. */
+                /** @description Id of the call. */
                 call_id: string;
                 /**
                  * Format: uint64
                  * @description Milliseconds between start and result.
                  */
                 elapsed_ms: number;
-                /** @description What went wrong, when not `ok`. */
+                /** @description Error, if not `ok`. */
                 error?: {
-                    /** @description Stable word. */
+                    /** @description Stable code. */
                     code: string;
-                    /** @description What happened. */
+                    /** @description Description of the error. */
                     message: string;
                 } | null;
-                /** @description Whether the tool did what it was asked. */
+                /** @description True if the tool succeeded. */
                 ok: boolean;
-                /** @description What it gave, when `ok`. */
+                /** @description Result, if `ok`. */
                 result?: unknown;
             };
             /** @constant */
@@ -1912,33 +1912,36 @@ export interface components {
         } | {
             /** @description Data of `state_update` (F-110). */
             data: {
-                /** @description Why, in the model's words; empty when it gave no reason. */
+                /** @description Reason in the model's words; empty if it gave none. */
                 analysis: string;
-                /** @description The operations in order, those that can never be carried out among them. */
+                /** @description Operations in order, including those that can never be carried out. */
                 operations: {
-                    /** @description Its name in upper case; as it was written if there is none such. */
+                    /** @description Name of the operation in upper case; an unknown one as written. */
                     op: string;
-                    /** @description Its path as it was written. */
+                    /** @description Path as written. */
                     path: string;
-                    /** @description Why nobody carries it out, whatever the state is: a stable word. Its value is left out then. */
+                    /**
+                     * @description Stable code of the reason why the operation can never be carried out, whatever the state. Its value is
+                     *     left out then.
+                     */
                     refused?: string | null;
-                    /** @description Its value, if it has one. */
+                    /** @description Value of the operation, if it has one. */
                     value?: unknown;
                 }[];
-                /** @description What came of each; only where a state is attached. */
+                /** @description Result of each operation; only with an attached state. */
                 results?: {
-                    /** @description The value that is there now. */
+                    /** @description Value after the operation. */
                     after?: unknown;
-                    /** @description The value that was there. */
+                    /** @description Value before the operation. */
                     before?: unknown;
                     /**
                      * Format: uint
-                     * @description Its index in the block.
+                     * @description Index of the operation in its block.
                      */
                     index: number;
-                    /** @description Whether it was carried out. */
+                    /** @description True if it was carried out. */
                     ok: boolean;
-                    /** @description Why it was refused: a stable word. */
+                    /** @description Stable code of the reason why it was refused. */
                     reason?: string | null;
                 }[] | null;
             };
@@ -1947,7 +1950,7 @@ export interface components {
         } | {
             /** @description Data of `status_bar` (F-130). */
             data: {
-                /** @description What it shows, in order. */
+                /** @description Items in order. */
                 items: {
                     items: {
                         [key: string]: unknown;
@@ -1961,9 +1964,9 @@ export interface components {
         } | {
             /** @description Data of `details` (F-131). */
             data: {
-                /** @description Its heading; may be empty. */
+                /** @description Heading; may be empty. */
                 summary: string;
-                /** @description Markdown with inline HTML of the list. */
+                /** @description Markdown with inline HTML of the whitelist. */
                 text: string;
             };
             /** @constant */
@@ -1971,14 +1974,14 @@ export interface components {
         } | {
             /** @description Data of `choice` (F-132). */
             data: {
-                /** @description What can be chosen, at least one. */
+                /** @description Options, at least one. */
                 options: {
                     /** @description Unique in its choice. */
                     id: string;
-                    /** @description Its text. */
+                    /** @description Label of the option. */
                     text: string;
                 }[];
-                /** @description What is asked; may be empty. */
+                /** @description Question; may be empty. */
                 prompt: string;
             };
             /** @constant */
@@ -1986,11 +1989,11 @@ export interface components {
         } | {
             /** @description Data of `ui_component` (F-133). */
             data: {
-                /** @description What is shown by who cannot draw it; absent when the model gave none and the client draws the view. */
+                /** @description Text for clients that cannot draw the view; absent if the model gave none and the client can. */
                 fallback_text?: string | null;
-                /** @description What it is made with. */
+                /** @description Properties of the component. */
                 props: unknown;
-                /** @description Its name, `namespace.component`. */
+                /** @description Name of the view, `namespace.component`. */
                 view: string;
             };
             /** @constant */
@@ -1998,7 +2001,7 @@ export interface components {
         } | {
             /** @description Data of `media` (F-134). */
             data: {
-                /** @description What it shows; may be empty. */
+                /** @description Alternative text; may be empty. */
                 alt: string;
                 /** @description A relative path, or an address with `https:` or `asset:`. */
                 src: string;
@@ -2008,55 +2011,55 @@ export interface components {
             /** @constant */
             event: "media";
         } | {
-            /** @description Data of `element`: a tag of a structure of the caller's own, which is no reply tag of Filament (F-200). */
+            /** @description Data of `element`: an element of the caller's own structure that is no reply tag of Filament (F-200). */
             data: {
-                /** @description Its attributes. */
+                /** @description Attributes of the tag. */
                 attributes: {
                     [key: string]: string;
                 };
-                /** @description Name of the tag in the structure. */
+                /** @description Tag name in the structure. */
                 name: string;
-                /** @description Its text; of a JSON body none. */
+                /** @description Text of the element; empty for a JSON body. */
                 text: string;
-                /** @description The value of a JSON body. */
+                /** @description Value of a JSON body. */
                 value?: unknown;
             };
             /** @constant */
             event: "element";
         } | {
-            /** @description Data of `exit_decision`: whether a dialogue action is over (S-061, S-070 to S-083). */
+            /** @description Data of `exit_decision`: decision whether a dialogue action is over (S-061, S-070 to S-083). */
             data: {
-                /** @description The assessment it rests on, with defaults in the place of what was missing (S-055). */
+                /** @description Assessment the decision rests on, with defaults for missing values (S-055). */
                 assessment: unknown;
-                /** @description The rule that decided. */
+                /** @description Rule that decided. */
                 decision_source: "max_rounds" | "exit_criteria" | "llm_suggestion";
                 /**
                  * Format: uint32
                  * @description Rounds after which the action ends in any case.
                  */
                 max_rounds: number;
-                /** @description Why, as a text for people. */
+                /** @description Reason, as text for people. */
                 reason: string;
                 /**
                  * Format: uint32
-                 * @description The round just answered, from 1.
+                 * @description Round just answered, from 1.
                  */
                 round: number;
-                /** @description Whether the action ends. */
+                /** @description True if the action ends. */
                 should_exit: boolean;
-                /** @description Conditions of understanding that do not hold; empty when it was reached (R-58, R-67). */
+                /** @description Criteria of understanding that are not met; empty if all are (R-58, R-67). */
                 unmet: string[];
             };
             /** @constant */
             event: "exit_decision";
         } | {
-            /** @description Something the user should be told without stopping. */
+            /** @description Information for the user that does not stop the reply. */
             data: {
-                /** @description Stable word. */
+                /** @description Stable code. */
                 code: string;
                 /** @description Text for the user. */
                 message: string;
-                /** @description What it is about, such as a call id. */
+                /** @description Subject of the notice, such as a call id. */
                 ref?: string | null;
             };
             /** @constant */
@@ -2092,18 +2095,18 @@ export interface components {
             /** @constant */
             event: "skill";
         };
-        /** @description Who runs a tool. */
+        /** @description Executor of a tool. */
         Executor: {
             /** @enum {string} */
             kind: "http";
-            /** @description A variable of the server's environment that holds the secret; its name begins with `TAMBOUR_TOOL_SECRET_`. */
+            /** @description Environment variable of the server with the secret; its name begins with `TAMBOUR_TOOL_SECRET_`. */
             secret_env?: string | null;
             /**
              * Format: int64
-             * @description Milliseconds it gets.
+             * @description Timeout in milliseconds.
              */
             timeout_ms?: number | null;
-            /** @description `http` or `https`, on a host of `tools.allowed_hosts`. */
+            /** @description URL, `http` or `https`, on a host of `tools.allowed_hosts`. */
             url: string;
         } | {
             /** @enum {string} */
@@ -2257,22 +2260,22 @@ export interface components {
                 start: number;
             };
         };
-        /** @description What a call calls. */
+        /** @description Function of a call. */
         Function: {
             /** @description Arguments, as JSON text. */
             arguments?: string;
             /** @description Name of the tool. */
             name: string;
         };
-        /** @description The client's answer to a request. */
+        /** @description Answer of the client to a request. */
         GivenAnswer: {
-            /** @description The request. */
+            /** @description Id of the request. */
             call_id: string;
-            /** @description What came of it, null too; goes into the variable of the action. */
+            /** @description Result, possibly null, which is stored in the variable of the action. */
             value: unknown;
         };
         /**
-         * @description What happens while another message of the conversation runs.
+         * @description Behaviour while another message of the conversation runs.
          * @enum {string}
          */
         IfBusy: "wait" | "refuse";
@@ -2293,13 +2296,13 @@ export interface components {
                 warnings: string[];
             }[];
         };
-        /** @description A tool of one message. The caller runs it, and posts the results. */
+        /** @description Tool of one message. The client runs it and posts the results. */
         InlineTool: {
-            /** @description Whether a person is asked before it runs. */
+            /** @description Requires a person to confirm each call. */
             confirm?: boolean;
-            /** @description What it does, in one line; the `description` of its schema when absent. */
+            /** @description Description in one line; the `description` of its schema when absent. */
             description?: string | null;
-            /** @description Its name. */
+            /** @description Name of the tool. */
             name: string;
             /** @description JSON Schema of its arguments. */
             schema: {
@@ -2318,20 +2321,20 @@ export interface components {
             rights: "admin" | "plain";
             tokens_per_day?: number;
         };
-        /** @description Changes by `PATCH /api/v1/keys/{id}`: a field that is absent stays, `null` takes a limit away. */
+        /** @description Body of `PATCH /api/v1/keys/{id}`: absent fields are kept, `null` removes a limit. */
         KeyChange: {
-            /** @description The aliases that it may ask, by the routes of other protocols and no other way. */
+            /** @description The only aliases that the key may use, through the routes of other protocols. */
             aliases?: string[] | null;
-            /** @description A name, for people. */
+            /** @description Display name. */
             name?: string | null;
             /**
              * Format: int32
-             * @description Messages and turns of dialogues in a minute.
+             * @description Most messages and turns of dialogues a minute.
              */
             requests_per_minute?: number | null;
             /**
              * Format: int64
-             * @description Tokens of prompts and replies in a day (UTC), as upstreams count them.
+             * @description Most tokens of prompts and replies a day (UTC), as counted by upstreams.
              */
             tokens_per_day?: number | null;
         };
@@ -2376,18 +2379,18 @@ export interface components {
                 tools: string[];
             }[];
         };
-        /** @description One message of the conversation, as a model sees it. */
+        /** @description Message of a conversation, as sent to a model. */
         Message: {
             content?: components["schemas"]["Content"] | null;
-            /** @description Who says it, where several have the same role. */
+            /** @description Name of the speaker, where several have the same role. */
             name?: string | null;
-            /** @description Reasoning of an assistant, for services that want it back. */
+            /** @description Reasoning of an assistant, for services that require it back. */
             reasoning_content?: string | null;
             /** @description `system`, `developer`, `user`, `assistant` or `tool`. */
             role: string;
-            /** @description The call whose result this is, of a `tool`. */
+            /** @description Id of the call whose result this is; for role `tool`. */
             tool_call_id?: string | null;
-            /** @description Calls of tools that an assistant made. */
+            /** @description Tool calls that an assistant made. */
             tool_calls?: components["schemas"]["NativeCall"][];
         };
         Metadata: {
@@ -2419,130 +2422,132 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description What is asked of `POST /api/v1/macros/migrate`. */
+        /** @description Body of `POST /api/v1/macros/migrate`. */
         MigrateMacros: {
-            /** @description A text with macros. */
+            /** @description Text with macros. */
             text: string;
         };
-        /** @description A call of a tool in the form of the chat completions interface. */
+        /** @description Tool call in the form of the chat completions interface. */
         NativeCall: {
-            /** @description What is called. */
+            /** @description Function to call. */
             function: components["schemas"]["Function"];
-            /** @description Its id. */
+            /** @description Id of the call. */
             id: string;
-            /** @description `function`. */
+            /** @description Always `function`. */
             type?: string;
         };
-        /** @description What is asked of `POST /api/v1/conversations`, and of `PATCH` of one. */
+        /** @description Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`. */
         NewConversation: {
-            /** @description What a client keeps with it, at most 16 KiB; `null` takes it away. */
+            /** @description Metadata of the client, at most 16 KiB; `null` removes it. */
             metadata?: Record<string, never> | null;
-            /** @description A name for people, at most 500 characters; `null` takes it away. */
+            /** @description Title, at most 500 characters; `null` removes it. */
             title?: string | null;
         };
-        /** @description What is asked of `POST /api/v1/dialogues`. */
+        /** @description Body of `POST /api/v1/dialogues`. */
         NewDialogue: {
-            /** @description A script of the same key. */
+            /** @description Id of a script of the same owner. */
             script_id: string;
-            /** @description A session of the script by its name; the first when absent. */
+            /** @description Name of a session of the script; the first one when absent. */
             session?: string | null;
-            /** @description Step or action with which it begins, as a path in the script such as `sessions[0].phases[1].steps[0]`; the first when absent. */
+            /**
+             * @description Path of the step or action to start at, such as `sessions[0].phases[1].steps[0]`; the first one when
+             *     absent.
+             */
             start?: string | null;
-            /** @description Values that go before those that the script declares. */
+            /** @description Values that override those declared by the script. */
             variables?: {
                 [key: string]: unknown;
             };
             /**
              * Format: int32
-             * @description A version of it; the published one when absent.
+             * @description Version of the script; the published one when absent.
              */
             version?: number | null;
         };
-        /** @description A file: its JSON, or its bytes. */
+        /** @description File, as JSON or bytes. */
         NewFile: {
-            /** @description The bytes of a JSON, PNG or CHARX file, in base64. */
+            /** @description Bytes of a JSON, PNG or CHARX file, in base64. */
             base64?: string | null;
-            /** @description A card, a lorebook or a preset. */
+            /** @description Card, lorebook or preset. */
             json?: Record<string, never> | null;
-            /** @description Its name; messages say it, and a book without a name of its own is called after it. */
+            /** @description Name of the file, used in messages and as the name of a lorebook without one. */
             name: string;
         };
         /** @description Body of `POST /api/v1/dialogues/{id}/forks`. */
         NewFork: {
-            /** @description The turn to answer differently; what was said before it is shared. */
+            /** @description Id of the turn to answer differently; everything before it is shared. */
             turn: string;
         };
-        /** @description What is asked of `POST /api/v1/imports`. */
+        /** @description Body of `POST /api/v1/imports`. */
         NewImports: {
-            /** @description The files. */
+            /** @description Files to import. */
             files: components["schemas"]["NewFile"][];
         };
-        /** @description What is asked of `POST /api/v1/dialogues/{id}/input`. */
+        /** @description Body of `POST /api/v1/dialogues/{id}/input`. */
         NewInput: {
             answer?: components["schemas"]["GivenAnswer"] | null;
-            /** @description Whether the stream has extension events. */
+            /** @description Includes extension events in the stream. */
             extensions?: boolean;
-            /** @description Whether it has findings. */
+            /** @description Includes findings in the stream. */
             findings?: boolean;
-            /** @description A word of the client's own: the same input again is the same answer. `Idempotency-Key` does the same. */
+            /** @description Idempotency key: the same input with it gets the same response, as with `Idempotency-Key`. */
             request_id?: string | null;
-            /** @description Whether the answer is the stream of events. */
+            /** @description Responds with the event stream. */
             stream?: boolean;
-            /** @description What the user says; absent where the model is to go on by itself. */
+            /** @description Text of the user; absent where the model is to continue by itself. */
             text?: string | null;
         };
-        /** @description What is asked of `POST /api/v1/keys`. */
+        /** @description Body of `POST /api/v1/keys`. */
         NewKey: {
-            /** @description The aliases that it may ask, by the routes of other protocols and no other way. */
+            /** @description The only aliases that the key may use, through the routes of other protocols. */
             aliases?: string[] | null;
-            /** @description A name, for people. */
+            /** @description Display name. */
             name: string;
-            /** @description Whose the key is: what is made with it belongs to all keys of that owner. A new one when absent. */
+            /** @description Owner of everything created with the key, shared by all keys of that owner; a new one when absent. */
             owner?: string | null;
             /**
              * Format: int32
-             * @description Messages and turns of dialogues in a minute.
+             * @description Most messages and turns of dialogues a minute.
              */
             requests_per_minute?: number | null;
             /** @description `admin` or `plain` (default). */
             rights?: string | null;
             /**
              * Format: int64
-             * @description Tokens of prompts and replies in a day (UTC), as upstreams count them.
+             * @description Most tokens of prompts and replies a day (UTC), as counted by upstreams.
              */
             tokens_per_day?: number | null;
         };
-        /** @description What is asked of `POST /api/v1/messages`. */
+        /** @description Body of `POST /api/v1/messages`. */
         NewMessage: {
-            /** @description Who calls tools; a tool may be limited to callers. */
+            /** @description Caller on whose behalf tools run; a tool may be limited to callers. */
             caller?: string | null;
-            /** @description An imported card: a prompt by itself, or the character and the world info of `skein`. */
+            /** @description Id of an imported card: a prompt by itself, or character and lore for `skein`. */
             card_id?: string | null;
-            /** @description The variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
+            /** @description Variables of its templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
             context?: {
                 [key: string]: unknown;
             };
             contract?: components["schemas"]["Contract"] | null;
-            /** @description A conversation of the same key; a new one when absent. */
+            /** @description Conversation of the same owner; a new one when absent. */
             conversation_id?: string | null;
-            /** @description How the model is expected to write; `auto` finds out. */
+            /** @description Dialect of the reply; `auto` detects it. */
             dialect?: string;
-            /** @description Whether extension events are sent. */
+            /** @description Sends extension events. */
             extensions?: boolean;
-            /** @description Whether findings are sent. */
+            /** @description Sends findings. */
             findings?: boolean;
-            /** @description What happens while another message of the conversation runs. */
+            /** @description Behaviour while another message of the conversation runs. */
             if_busy?: components["schemas"]["IfBusy"];
-            /** @description Whether the server adds the dialect's format instructions to the system prompt. */
+            /** @description Adds the dialect's format instructions to the system prompt. */
             instructions?: boolean;
-            /** @description Imported books, whose world info the prompt has too. */
+            /** @description Ids of imported lorebooks whose entries the prompt includes. */
             lorebook_ids?: string[];
-            /** @description Tokens of the rendered prompt, at most. */
+            /** @description Most tokens of the rendered prompt. */
             max_context?: number | null;
             /**
              * Format: int32
-             * @description How often a reply that cannot be used may be asked for again.
-             *     0 when absent, 1 for `ai_say`.
+             * @description Most re-asks of an unusable reply; 0 when absent, 1 for `ai_say`.
              */
             max_reasks?: number | null;
             /**
@@ -2550,39 +2555,42 @@ export interface components {
              * @description Most tokens of the reply; 1000 for `ai_say` when absent.
              */
             max_tokens?: number | null;
-            /** @description The whole prompt by role; what was said before is what it says. */
+            /** @description Complete prompt by role; replaces earlier messages. */
             messages?: components["schemas"]["Message"][] | null;
-            /** @description The model; the upstream's own when absent. */
+            /** @description Model; the upstream's default when absent. */
             model?: string | null;
             /** @description `legacy` or `jsonseq_v1`; the setting `llm_app_settings.app_output_protocol` when absent. */
             output_protocol?: string | null;
-            /** @description What the upstream holds the reply to by itself. */
+            /** @description Response format enforced by the upstream. */
             response_format?: Record<string, never> | null;
             /**
              * Format: int64
-             * @description Fixes the model's chance, where it can.
+             * @description Random seed, where the model supports it.
              */
             seed?: number | null;
-            /** @description A prompt of blocks, an object or its YAML, in the place of `messages`; those, or `text`, are the end of its history then. */
+            /** @description Skein, as an object or YAML, in place of `messages`; `messages` or `text` then end its history. */
             skein?: unknown;
-            /** @description Where the model stops: a text or a list of texts. */
+            /** @description Stop sequences: a text or a list of texts. */
             stop?: Record<string, never> | null;
-            /** @description Whether the answer is the event stream itself. */
+            /** @description Responds with the event stream. */
             stream?: boolean;
-            /** @description Goes before everything else. It is of this message alone: the next one does not repeat it. */
+            /** @description System prompt of this message only; later messages do not repeat it. */
             system_prompt?: string | null;
             /**
              * Format: double
              * @description Sampling temperature; 0.7 for `ai_say` when absent.
              */
             temperature?: number | null;
-            /** @description The user's words; earlier messages of the conversation go before them. */
+            /** @description Text of the user; earlier messages of the conversation precede it. */
             text?: string | null;
-            /** @description What world info did in earlier turns, where the chat is not a conversation of the server's, which remembers it by itself. */
+            /**
+             * @description State of timed lore from earlier turns, for chats that are not a conversation of the server, which
+             *     keeps it itself.
+             */
             timed?: Record<string, never> | null;
             /**
-             * @description Tools that replies may call: names of registered ones, or whole ones that the caller runs. Their calls run, and the
-             *     model is told the results. Without the field nothing runs.
+             * @description Tools that replies may call: names of registered ones, or inline tools that the client runs. Their
+             *     calls run and the model is sent the results. Without the field nothing runs.
              */
             tools?: components["schemas"]["ToolChoice"][] | null;
             /**
@@ -2592,76 +2600,76 @@ export interface components {
             top_p?: number | null;
             /** @description Name of a configured upstream. */
             upstream?: string | null;
-            /** @description Further fields of the upstream's request, as they are. */
+            /** @description Further fields of the upstream's request, unchanged. */
             upstream_fields?: {
                 [key: string]: unknown;
             };
             /** @description Views of `ui_component` that the client can draw; all when absent. */
             views?: string[] | null;
-            /** @description Whether the answer is the record, when the reply has ended. */
+            /** @description Responds with the record after the reply has ended. */
             wait?: boolean;
         };
-        /** @description What is asked of `POST /api/v1/conversations/{id}/state/operations`. */
+        /** @description Body of `POST /api/v1/conversations/{id}/state/operations`. */
         NewOperations: {
-            /** @description Why, for the history; at most 16 KiB. */
+            /** @description Reason, for the history; at most 16 KiB. */
             analysis?: string;
-            /** @description All of them or none. */
+            /** @description Applies all operations or none. */
             atomic?: boolean;
-            /** @description Operations in order, each `[OP, path, value]`; at most 10000 are carried out. */
+            /** @description Operations in order, each `[OP, path, value]`; at most 10000 are applied. */
             operations: unknown[][];
-            /** @description Which results are in the answer. */
+            /** @description Results included in the response. */
             results?: components["schemas"]["ShownResults"];
         };
         /** @description Body of `POST /api/v1/dialogues/{id}/play`. */
         NewPlay: {
-            /** @description Words of the user, in order; to a `form`, `picture` or `skill` each is the value of the answer. */
+            /** @description Answers of the user, in order; for a `form`, `picture` or `skill` each is the value of the answer. */
             answers?: unknown[];
             /**
              * Format: int32
-             * @description Turns at most, 1 to 100; 30 when absent.
+             * @description Most turns, 1 to 100; 30 when absent.
              */
             max_turns?: number | null;
-            /** @description Person in whose place a model answers when no given answer is left. */
+            /** @description Description of the person whom a model plays when no given answer is left. */
             role?: string | null;
         };
         /** @description Body of `POST /api/v1/scripts/{id}/replay`. */
         NewReplay: {
-            /** @description The test, YAML or JSON. */
+            /** @description Test, as YAML or JSON. */
             test: string;
             /**
              * Format: int32
-             * @description A version of the script; the published one when absent.
+             * @description Version of the script; the published one when absent.
              */
             version?: number | null;
         };
-        /** @description What is asked of `POST /api/v1/scripts`, and of `PUT` of one. */
+        /** @description Body of `POST /api/v1/scripts` and `PUT /api/v1/scripts/{id}`. */
         NewScript: {
-            /** @description A name for people; with `PUT` the present one if absent. */
+            /** @description Display name; `PUT` keeps the current one if absent. */
             name?: string | null;
             /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
             text_language?: string | null;
-            /** @description The script. */
+            /** @description Text of the script. */
             yaml: string;
         };
-        /** @description What is asked of `PUT /api/v1/conversations/{id}/state/schema`. */
+        /** @description Body of `PUT /api/v1/conversations/{id}/state/schema`. */
         NewStateSchema: {
-            /** @description JSON Schema that the state must satisfy after each operation; `null` takes it away. */
+            /** @description JSON Schema that the state must satisfy after each operation; `null` removes it. */
             schema: Record<string, never> | null;
         };
-        /** @description What is asked of `PUT /api/v1/templates/{id}`. */
+        /** @description Body of `PUT /api/v1/templates/{id}`. */
         NewTemplate: {
-            /** @description The template. */
+            /** @description Text of the template. */
             text: string;
         };
-        /** @description A call of a tool. */
+        /** @description Body of `POST /api/v1/tools/{name}/calls`. */
         NewToolCall: {
-            /** @description Its arguments. */
+            /** @description Arguments of the call. */
             args?: {
                 [key: string]: unknown;
             };
-            /** @description Name of the caller, where the tool is for some callers only. */
+            /** @description Name of the caller, if the tool is limited to callers. */
             caller?: string | null;
-            /** @description Set when a person has agreed to this call, where the tool asks for that. */
+            /** @description True once a person has confirmed this call, if the tool requires that. */
             confirmed?: boolean;
         };
         Object: {
@@ -2677,30 +2685,30 @@ export interface components {
             stopped: "ended" | "answers_used_up" | "max_turns" | "failed";
             turns: number;
         };
-        /** @description Yes or no to a call. */
+        /** @description Confirmation or denial of a call. */
         PostedConfirmation: {
-            /** @description Whether it may run. */
+            /** @description True to allow the call. */
             allow: boolean;
-            /** @description The call. */
+            /** @description Id of the call. */
             call_id: string;
-            /** @description Why not, for the model to read. */
+            /** @description Reason for a denial, for the model to read. */
             reason?: string | null;
         };
-        /** @description Why a call gave no result. */
+        /** @description Error of a call. */
         PostedError: {
-            /** @description Stable word; `failed` when absent. */
+            /** @description Stable code; `failed` when absent. */
             code?: string | null;
-            /** @description What happened, for the model to read. */
+            /** @description Description of the error, for the model to read. */
             message: string;
         };
-        /** @description What a call gave. */
+        /** @description Result of one call. */
         PostedResult: {
-            /** @description The call. */
+            /** @description Id of the call. */
             call_id: string;
             error?: components["schemas"]["PostedError"] | null;
-            /** @description Whether the tool did what it was asked. */
+            /** @description True if the call succeeded. */
             ok: boolean;
-            /** @description What it gave, when `ok`. */
+            /** @description Result of the call, when `ok`. */
             result?: unknown;
         };
         Problem: {
@@ -2718,11 +2726,11 @@ export interface components {
             title: string;
             type: string;
         };
-        /** @description What is asked of `.../publish`. */
+        /** @description Body of `.../publish`. */
         Publish: {
             /**
              * Format: int32
-             * @description The version that is used from now on; an earlier one is the way back.
+             * @description Version to use from now on; an earlier one undoes a change.
              */
             version: number;
         };
@@ -2818,29 +2826,29 @@ export interface components {
                 template?: string;
             }[];
         };
-        /** @description What is asked of `POST /api/v1/prompts/render`. */
+        /** @description Body of `POST /api/v1/prompts/render`. */
         RenderPrompt: {
-            /** @description An imported card: its character, and its world info. */
+            /** @description Id of an imported card: its character and lore. */
             card_id?: string | null;
-            /** @description The variables of the templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
+            /** @description Variables of the templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other name. */
             context?: {
                 [key: string]: unknown;
             };
-            /** @description Whether the model is told of the protocols where no slot `protocols` asks for it. */
+            /** @description Adds the protocol instructions where no slot `protocols` asks for them. */
             instructions?: boolean;
-            /** @description Imported books: their world info. */
+            /** @description Ids of imported lorebooks. */
             lorebook_ids?: string[];
-            /** @description Tokens of the prompt, at most; what it says itself when absent. */
+            /** @description Most tokens of the prompt; the Skein's own limit when absent. */
             max_context?: number | null;
-            /** @description The prompt: an object, or its YAML; what the card or the book becomes when absent. */
+            /** @description Skein, as an object or YAML; made from the card or lorebook when absent. */
             skein?: unknown;
-            /** @description Whether a variable that is missing is an error. */
+            /** @description Treats a missing variable as an error. */
             strict?: boolean;
-            /** @description What world info did in earlier turns: `timed` of the answer to the turn before. */
+            /** @description State of timed lore: `timed` in the response to the turn before. */
             timed?: {
                 [key: string]: unknown;
             };
-            /** @description What tokens are counted with. */
+            /** @description Method of counting tokens. */
             tokenizer?: components["schemas"]["Tokenizer"];
         };
         Replayed: {
@@ -2854,9 +2862,12 @@ export interface components {
             turns: number;
             version: number;
         };
-        /** @description What is asked of `POST /api/v1/conversations/{id}/state/rollback`. */
+        /** @description Body of `POST /api/v1/conversations/{id}/state/rollback`. */
         Rollback: {
-            /** @description The message after which the state is as it will be, or the update that came by the route; `null` for the beginning. */
+            /**
+             * @description Id of a message or of an update by the route; the state becomes the one after it. `null` for the
+             *     initial state.
+             */
             to: string | null;
         };
         RolledBack: {
@@ -2893,11 +2904,11 @@ export interface components {
             data: components["schemas"]["Script"][];
             has_more: boolean;
         };
-        /** @description What is asked of `POST /api/v1/scripts/validate`. */
+        /** @description Body of `POST /api/v1/scripts/validate`. */
         ScriptText: {
             /** @description Language of what is told of it, `zh` or `en`; that of the setting if absent. */
             text_language?: string | null;
-            /** @description The script. */
+            /** @description Text of the script. */
             yaml: string;
         };
         Settings: {
@@ -2942,7 +2953,7 @@ export interface components {
             version?: number | null;
         };
         /**
-         * @description Which results of operations an answer has.
+         * @description Selection of the results in a response.
          * @enum {string}
          */
         ShownResults: "ends" | "all";
@@ -3058,7 +3069,7 @@ export interface components {
             has_more: boolean;
         };
         /**
-         * @description What tokens are counted with.
+         * @description Method of counting tokens.
          * @enum {string}
          */
         Tokenizer: "o200k" | "cl100k" | "estimate";
@@ -3089,16 +3100,16 @@ export interface components {
             /** @description what the tool gave */
             result?: unknown;
         };
-        /** @description One of the tools of a message: the name of a registered one, or a tool that the caller runs itself. */
+        /** @description Tool of a message: the name of a registered one, or an inline tool that the client runs. */
         ToolChoice: string | components["schemas"]["InlineTool"];
-        /** @description What is asked of `POST /api/v1/messages/{id}/tool_confirmations`. */
+        /** @description Body of `POST /api/v1/messages/{id}/tool_confirmations`. */
         ToolConfirmations: {
-            /** @description One or more; all of them are taken or none. */
+            /** @description One or more confirmations; all are accepted or none. */
             confirmations: components["schemas"]["PostedConfirmation"][];
         };
-        /** @description What is asked of `POST /api/v1/messages/{id}/tool_results`. */
+        /** @description Body of `POST /api/v1/messages/{id}/tool_results`. */
         ToolResults: {
-            /** @description One or more; all of them are taken or none. */
+            /** @description One or more results; all are accepted or none. */
             results: components["schemas"]["PostedResult"][];
         };
         Tools: {
