@@ -188,7 +188,7 @@ impl<W: Write> Decoder<W> {
 #[derive(Default)]
 pub(crate) struct Lines {
     pub(crate) out: Vec<u8>,
-    /// Whether the answer is missing or was replaced by the fallback.
+    /// True if the answer is missing or was replaced by the fallback.
     pub(crate) refused: bool,
 }
 

@@ -33,7 +33,7 @@ pub struct Fixture {
     pub input: Vec<u8>,
     /// End of the reply.
     pub end: End,
-    /// Whether extension events are compared too.
+    /// True if extension events are compared too.
     pub extensions: bool,
     /// Expected results.
     pub expect: Expect,
@@ -43,7 +43,7 @@ pub struct Fixture {
     pub written: Map<String, Value>,
 }
 
-/// Whether each fixture must list its findings, or give the reason in `unlisted`.
+/// True if each fixture must list its findings, or give the reason in `unlisted`.
 pub const LISTED: bool = true;
 
 /// Expected results of a reply; `None` is not compared.
@@ -65,7 +65,7 @@ pub struct Expect {
     pub strict_at_least: Option<BTreeSet<String>>,
     /// Codes of which at least one must be among those of `strict`.
     pub strict_any_of: Option<BTreeSet<String>>,
-    /// Whether `strict` must have any code.
+    /// True if `strict` must have any code.
     pub strict_nonempty: bool,
     /// Codes of severity info in `strict`.
     pub info: Option<BTreeSet<String>>,

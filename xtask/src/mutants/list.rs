@@ -21,7 +21,7 @@ pub(super) struct Breakage {
     /// Parts of the names of tests that must fail; if empty, any test of the package.
     #[serde(default)]
     pub(super) fails: Vec<String>,
-    /// Whether these are unit tests of the package rather than integration tests.
+    /// True if these are unit tests of the package rather than integration tests.
     #[serde(default)]
     pub(super) unit: bool,
     /// Name of the list.

@@ -62,7 +62,7 @@ pub(super) struct Pair {
     pub(super) code: String,
     /// Rule table of the code; `None` if the specification's tables require it.
     pub(super) owner: Option<&'static str>,
-    /// Whether findings on any row of the rule prove it, in a fixture that names this row.
+    /// True if findings on any row of the rule prove it, in a fixture that names this row.
     repeats: bool,
     required: bool,
 }
@@ -106,7 +106,7 @@ struct Shown {
     row: String,
     /// Rows that the fixture names.
     named: Vec<String>,
-    /// Whether the fixture fails without it.
+    /// True if the fixture fails without it.
     needed: bool,
 }
 

@@ -31,13 +31,13 @@ pub(super) struct Row {
     pub(super) rule: String,
     /// Finding codes that its *Expected* column requires of the validator.
     pub(super) codes: Vec<String>,
-    /// Whether it describes output: see [`maps`].
+    /// True if it describes output: see [`maps`].
     pub(super) maps: bool,
-    /// Whether the output is `completed.metadata`.
+    /// True if the output is `completed.metadata`.
     pub(super) metadata: bool,
-    /// Whether it allows something without a finding.
+    /// True if it allows something without a finding.
     pub(super) no_finding: bool,
-    /// Whether it repeats other rows: a minimal check of a validator, which findings on those rows prove.
+    /// True if it repeats other rows: a minimal check of a validator, which findings on those rows prove.
     pub(super) repeats: bool,
 }
 

@@ -136,7 +136,7 @@ fn succeeds(command: &[&str]) -> bool {
 /// Way to install a program.
 struct Way {
     command: Vec<&'static str>,
-    /// Whether it needs administrator rights.
+    /// True if it needs administrator rights.
     privileged: bool,
 }
 

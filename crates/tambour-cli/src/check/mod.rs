@@ -114,9 +114,9 @@ struct Checked<'a> {
     /// Text as received; the places of findings refer to it.
     text: &'a [u8],
     verdict: Verdict,
-    /// Whether the contract was detected because none was given.
+    /// True if the contract was detected because none was given.
     found: bool,
-    /// Whether each finding is new; empty without a baseline.
+    /// True if each finding is new; empty without a baseline.
     new: Vec<bool>,
 }
 

@@ -23,7 +23,7 @@ use crate::output;
 /// Settings of a check.
 pub(super) struct Plan<'a> {
     pub(super) contract: Contract,
-    /// Whether the contract was given rather than detected.
+    /// True if the contract was given rather than detected.
     pub(super) named: bool,
     pub(super) options: Options,
     pub(super) examples: bool,

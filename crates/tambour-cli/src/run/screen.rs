@@ -11,9 +11,9 @@ use crate::output;
 pub(super) struct Screen {
     language: Language,
     coloured: bool,
-    /// Whether a person is at the terminal and gets prompts.
+    /// True if a person is at the terminal and gets prompts.
     interactive: bool,
-    /// Whether a message is being written.
+    /// True if a message is being written.
     writing: bool,
 }
 
@@ -37,7 +37,7 @@ impl Screen {
         stdout.flush()
     }
 
-    /// Whether a message is being written.
+    /// Returns whether a message is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.writing
     }

@@ -31,7 +31,7 @@ pub enum ActionKind {
 /// One action, without the number that calls get.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
-    /// Which kind.
+    /// Kind of the action.
     pub kind: ActionKind,
     /// Its content, as the event has it.
     pub data: Value,

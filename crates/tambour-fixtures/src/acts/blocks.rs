@@ -247,9 +247,9 @@ fn tagged_call(words: &mut Words, form: &str) -> Written {
 struct Elements {
     open: &'static str,
     close: &'static str,
-    /// What stands before the names of tools and of arguments.
+    /// Mark in front of the names of tools and arguments.
     mark: &'static str,
-    /// Whether an argument says if its value is a text; then one that is none is JSON.
+    /// True if arguments declare whether their value is a text; other values are JSON.
     typed: bool,
 }
 

@@ -67,7 +67,7 @@ impl Literals {
     }
 }
 
-/// Whether a text stands between the end of one tag and the beginning of another.
+/// Returns whether a text stands between the end of one tag and the beginning of another.
 fn between(reply: &str, text: &str) -> bool {
     let text = text.trim();
     let space = |c: char| c.is_whitespace();

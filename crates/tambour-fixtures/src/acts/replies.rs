@@ -3,7 +3,7 @@
 use super::blocks::{self, Written};
 use crate::words::{Word, Words, find, marker};
 
-/// Where a block stands, or what is wrong with its own text.
+/// Surroundings of a block, or the fault of its own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Zone {
     /// It may act.
@@ -39,7 +39,7 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// Whether the fault is in the text of the block itself, wherever it stands.
+    /// Returns whether the fault is in the text of the block itself, wherever it stands.
     #[must_use]
     pub fn is_own(self) -> bool {
         matches!(self, Zone::Guessed | Zone::Doubled | Zone::Unregistered | Zone::Wrapped)
@@ -97,17 +97,17 @@ pub fn zones(dialect: &str) -> Vec<Zone> {
 /// A block in a reply.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Where it stands.
+    /// Zone of the block.
     pub zone: Zone,
     /// Its text, as it stands there.
     pub text: String,
     /// Its marker words.
     pub words: Vec<Word>,
-    /// Where it begins.
+    /// Offset of its first byte.
     pub start: usize,
-    /// Where what must have come before it may act ends.
+    /// End of the bytes that must arrive before it may act.
     pub whole: usize,
-    /// Where its zone ends.
+    /// End of its zone.
     pub end: usize,
     /// True of a block that is only shown, as much of it as there is.
     pub shown: bool,
@@ -284,7 +284,7 @@ fn words_of(text: &str) -> Vec<Word> {
     words
 }
 
-/// How often the words of a block stand in a text.
+/// Counts the words of a block in a text.
 pub(super) fn count(text: &[u8], word: Word) -> usize {
     let level = super::action::level(word);
     let number = |window: &[u8]| window == level.as_bytes();

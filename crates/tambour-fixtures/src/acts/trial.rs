@@ -21,11 +21,11 @@ use crate::words::{Words, find};
 /// One damaged reply and the way it is read.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// How it is read.
+    /// Dialect that reads it.
     pub dialect: String,
     /// Options of the reading.
     pub options: Options,
-    /// How the reply ends.
+    /// End of the reply.
     pub finish: &'static str,
     /// The reply.
     pub input: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Trial {
     known: Known,
 }
 
-/// What a trial tried.
+/// Counts of what a trial covered.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Zones of blocks that must not act, and how many blocks of each were there.
@@ -119,7 +119,7 @@ impl Trial {
     /// for it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Reads the reply and returns its violations, if there are any.
     pub fn check(&self) -> Result<Outcome, Vec<Violation>> {
         let whole = self.read();
         let mut found = self.judge(&whole.actions);
@@ -174,7 +174,7 @@ impl Trial {
         self.known.forbidden.iter().filter(move |(word, _)| there(**word)).map(shown)
     }
 
-    /// Whether what is written for the reply acts no more than the reply, passes the strict check and stays as it is.
+    /// Returns whether what is written for the reply acts no more than the reply, passes the strict check and stays as it is.
     ///
     /// # Errors
     /// In which way it does not.
@@ -189,14 +189,14 @@ impl Trial {
         self
     }
 
-    /// How the reply ends.
+    /// End of the reply.
     #[must_use]
     pub fn end(&self) -> End {
         fixture::end(self.finish).expect("these words are known")
     }
 }
 
-/// Whether what is written for a reply acts no more than the reply, passes the strict check and stays as it is.
+/// Returns whether what is written for a reply acts no more than the reply, passes the strict check and stays as it is.
 ///
 /// # Errors
 /// In which way it does not.

@@ -23,11 +23,11 @@ pub enum Way {
     Tool,
     /// Other actions come when the reply is cut into other pieces.
     Cuts,
-    /// What is written for the reply acts where the reply did not.
+    /// The repaired text acts where the reply did not.
     Repair,
-    /// What is written for it fails the strict check.
+    /// The repaired text fails the strict check.
     Strict,
-    /// What is written for it is written differently the next time.
+    /// The repaired text changes when it is repaired again.
     Again,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is known of a damaged reply.
+/// Facts about a damaged reply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// Words that must not act, and why.
@@ -58,7 +58,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is known of `reply` when it has become `input`. `ended`: it ended by itself.
+    /// Collects the facts about `reply` after damage turned it into `input`. `ended`: it ended by itself.
     pub(super) fn of(reply: &Reply, input: &[u8], ended: bool) -> Known {
         let text = reply.text.as_bytes();
         let same = text.iter().zip(input).take_while(|(a, b)| a == b).count();
@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// Whether a block stands whole wherever words of it stand.
+/// Returns whether a block stands whole wherever words of it stand.
 fn intact(block: &Block, input: &[u8]) -> bool {
     let text = block.text.as_bytes();
     let copies = input.windows(text.len()).filter(|window| *window == text).count();

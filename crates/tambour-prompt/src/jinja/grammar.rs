@@ -619,7 +619,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Whether a part is a name of the template's own, which may be that of a loop.
+    /// Returns whether a part is a name of the template's own, which may be that of a loop.
     fn is_unknown(&self, part: Part) -> bool {
         let name = &self.source[part.start..part.end];
         let known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);

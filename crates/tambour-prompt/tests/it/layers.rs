@@ -23,7 +23,7 @@ fn group(module: &str) -> Option<usize> {
     ORDER.iter().position(|group| group.contains(&module))
 }
 
-/// Whether module `from` may use module `to`.
+/// Returns whether module `from` may use module `to`.
 fn allowed(from: &str, to: &str) -> bool {
     let together = ["macros", "jinja"];
     group(from).zip(group(to)).is_some_and(|(from, to)| to < from)

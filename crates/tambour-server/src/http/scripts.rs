@@ -60,7 +60,7 @@ struct Judged {
     warnings: Vec<Value>,
 }
 
-/// What is wrong with a script, in a language, or in that of the texts.
+/// Checks a script. Messages are in the given language, or in that of the texts.
 async fn judge(app: &App, owner: &str, yaml: &str, told: Option<Language>) -> Result<Judged, Problem> {
     fits(yaml, "yaml")?;
     let prompts = Prompts::of(app, owner).await?;

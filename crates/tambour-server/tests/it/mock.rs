@@ -157,7 +157,7 @@ async fn request(socket: &mut TcpStream) -> Option<Asked> {
     Some(Asked { head, body: serde_json::from_slice(&bytes).unwrap_or_default(), bytes })
 }
 
-/// Whether the script was played to its end.
+/// Returns whether the script was played to its end.
 async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
     let mut begun = false;
     for step in script {

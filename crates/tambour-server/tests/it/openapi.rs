@@ -252,7 +252,7 @@ async fn every_operation_answers_as_described() {
     }
 }
 
-/// Whether required fields of a described answer are there.
+/// Returns whether required fields of a described answer are there.
 fn fits(api: &Value, schema: &Value, value: &Value, place: &str) {
     let schema = resolved(api, schema);
     for field in schema["required"].as_array().into_iter().flatten() {

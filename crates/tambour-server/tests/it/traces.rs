@@ -99,7 +99,7 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
-/// Whether a text is anywhere in what was sent.
+/// Returns whether a text is anywhere in what was sent.
 fn sent(collector: &Mock, text: &str) -> bool {
     collector.asked().iter().any(|asked| asked.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
 }

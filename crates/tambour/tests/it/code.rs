@@ -119,7 +119,7 @@ fn theirs(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     (code, left_out)
 }
 
-/// Whether the library is known to read a tab wrong: before `>` it is no indentation there, and behind the run that closes a
+/// Returns whether the library is known to read a tab wrong: before `>` it is no indentation there, and behind the run that closes a
 /// fence it keeps the fence open.
 fn is_misread(text: &str) -> bool {
     const BLANKS: [char; 2] = [' ', '\t'];

@@ -17,7 +17,7 @@ fn read(commands: &str) -> (Vec<Value>, Vec<Finding>) {
     (operations.unwrap_or_default(), sink.findings)
 }
 
-/// Whether nothing of these commands is carried out, with a finding at each of these lines of the block.
+/// Returns whether nothing of these commands is carried out, with a finding at each of these lines of the block.
 fn refused(commands: &str, lines: &[usize]) {
     let (operations, findings) = read(commands);
     for operation in &operations {

@@ -31,7 +31,7 @@ const CHECKER: &str = "contract";
 
 const LAYERS: Layers = Layers { forbidden: IMPURE, allowed };
 
-/// Whether module `from` may use module `to`.
+/// Returns whether module `from` may use module `to`.
 fn allowed(from: &str, to: &str) -> bool {
     let place = |order: &[&str], name: &str| order.iter().position(|module| *module == name);
     let before =

@@ -16,7 +16,7 @@ type Key = (String, String, String);
 struct Row {
     keys: Vec<Key>,
     codes: BTreeSet<String>,
-    /// Whether there may be none of them.
+    /// True if there may be none of them.
     none: bool,
 }
 

@@ -133,7 +133,7 @@ fn sound(replies: &Replies, dialect: &str) -> Vec<Sound> {
     (0..200).filter_map(sound).collect()
 }
 
-/// Whether an event delivers words.
+/// Returns whether an event delivers words.
 fn delivers(event: &Event<'_>) -> bool {
     let kind = matches!(
         event,

@@ -5,7 +5,7 @@ use tambour_prompt::card::normal::{Body, Normal, normalise};
 
 use super::read;
 
-/// Whether all of `part` is in `whole`: fields of objects, lists item by item.
+/// Returns whether all of `part` is in `whole`: fields of objects, lists item by item.
 fn differs(whole: &Value, part: &Value, path: &str, wrong: &mut Vec<String>) {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

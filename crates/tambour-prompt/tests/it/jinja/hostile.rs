@@ -321,7 +321,7 @@ pub(super) fn bounded(context: &Context, source: &str) -> Result<String, tambour
     result.expect("it was rendered")
 }
 
-/// Whether all cases are to be tried, not those alone that end soon.
+/// Returns whether all cases are to be tried, not those alone that end soon.
 fn all() -> bool {
     std::env::var_os("TEMPLATES").is_some()
 }

@@ -60,7 +60,7 @@ struct Message {
     entries: Vec<Batch>,
     /// Epoch of the lease that may write.
     epoch: i64,
-    /// Whether somebody holds that lease.
+    /// True if somebody holds that lease.
     held: bool,
 }
 

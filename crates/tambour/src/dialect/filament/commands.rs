@@ -247,7 +247,7 @@ impl Commands {
         let path = path_of(args).unwrap_or_default();
         self.operations.push(match steps_of(&path).and_then(Path::new) {
             Some(path) => Operation::new(op, path, Some(0.into())).refuse(Reason::ValueGuessed, message),
-            // What is no path is kept as it is written, and so is the value.
+            // An invalid path is kept as written, and so is the value.
             None => {
                 let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
                 Operation::stored(String::new(), path, value)
@@ -363,7 +363,7 @@ fn path_of(args: &[&str]) -> Option<String> {
     args.first().map(|path| value::unescaped(value::unquoted(path), Unknown::Undone))
 }
 
-/// What is in doubt about the arguments of a command whatever it does: one is missing, or may be several, or the path is
+/// Returns the doubt about the arguments of a command, whatever it does: one is missing, or may be several, or the path is
 /// computed.
 fn doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
     if args.iter().any(|arg| arg.is_empty()) {

@@ -81,9 +81,9 @@ fn tool<'t>(text: &'t str, from: usize, marks: &Invokes) -> Result<Option<(&'t s
 /// Opening tag of a parameter written as an element.
 struct Parameter<'t> {
     key: &'t str,
-    /// Whether its value is a text, where it says so.
+    /// Declared type of its value: true for a text. Absent if not declared.
     string: Option<bool>,
-    /// Where its value begins.
+    /// Offset of its value.
     start: usize,
 }
 

@@ -49,7 +49,7 @@ struct Reader<'a> {
     depth: usize,
     items: usize,
     limits: &'a Limits,
-    /// Whether it may be JSON that is broken as well.
+    /// True if it may be JSON that is broken as well.
     may_be_json: bool,
     /// The first value that is not exact, or may not be what was meant.
     doubt: Option<ValueDoubt>,

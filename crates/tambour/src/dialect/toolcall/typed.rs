@@ -49,7 +49,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// How the value of an argument is written.
+/// Notation of an argument's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     /// As bare text, whatever it means.
@@ -76,7 +76,7 @@ pub(super) fn value(
     let doubt = found.as_ref().and_then(|found| found.doubts.within(&[]).cloned());
     let is_bare = form == Written::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
-        // Where no type asks for a number, the digits are kept.
+        // Digits are kept unless the type is a number.
         return (Value::from(text), None);
     }
     let (written, doubt) = match found.and_then(|found| found.value).or_else(|| word(bare, &types)) {

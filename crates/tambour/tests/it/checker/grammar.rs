@@ -44,7 +44,7 @@ proptest! {
 
 // The oracle: the grammar of the specification as a matcher on letters, with the ids beside them.
 
-/// Whether `word` matches `s? T (P d*)+ E F+ Q? X`.
+/// Returns whether `word` matches `s? T (P d*)+ E F+ Q? X`.
 fn matches_grammar(word: &[u8]) -> bool {
     fn many(word: &[u8], letter: u8) -> (usize, &[u8]) {
         let count = word.iter().take_while(|&&other| other == letter).count();
@@ -63,7 +63,7 @@ fn matches_grammar(word: &[u8]) -> bool {
     finals > 0 && queries <= 1 && rest == b"X"
 }
 
-/// Whether ids are 1, 2, 3, ... and deltas have that of their phase.
+/// Returns whether ids are 1, 2, 3, ... and deltas have that of their phase.
 fn ids_are_right(events: &[(u8, u64)]) -> bool {
     let mut current = 0;
     events.iter().all(|&(letter, id)| match letter {

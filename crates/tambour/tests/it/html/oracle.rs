@@ -35,7 +35,7 @@ fn tags(html: &str) -> Vec<String> {
 /// The properties of F-104.
 const PROPERTIES: [&str; 5] = ["color", "background-color", "font-weight", "font-style", "text-decoration"];
 
-/// Whether the quoted value of a style has properties of the list only, and values of words, numbers and colours.
+/// Returns whether the quoted value of a style has properties of the list only, and values of words, numbers and colours.
 fn is_plain(style: &str) -> bool {
     let style = style.trim_matches(['"', '\'']);
     let mut declarations = style.split(';').filter(|declaration| !declaration.trim().is_empty());

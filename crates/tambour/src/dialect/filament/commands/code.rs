@@ -8,7 +8,7 @@ const PREFIXES: &[&str] = &["new", "typeof", "await", "void", "delete", "yield"]
 /// Values of JavaScript that are no numbers of JSON.
 const UNKNOWN: &[&str] = &["NaN", "Infinity"];
 
-/// Whether a value is an expression, or a number as only JavaScript writes it.
+/// Returns whether a value is an expression, or a number as only JavaScript writes it.
 pub(super) fn is_value_computed(text: &str) -> bool {
     let text = trim(text);
     let signless = text.trim_start_matches(['+', '-']);
@@ -18,18 +18,18 @@ pub(super) fn is_value_computed(text: &str) -> bool {
     text.contains(['\'', '"', '[', ']']) || is_expression(text)
 }
 
-/// Whether a path is an expression: one may have dots, brackets and quotes of its own.
+/// Returns whether a path is an expression: one may have dots, brackets and quotes of its own.
 pub(super) fn is_path_computed(text: &str) -> bool {
     is_expression(trim(text))
 }
 
-/// Whether a text between backticks has something to be computed in it.
+/// Returns whether a text between backticks has a substitution.
 pub(super) fn has_template(text: &str) -> bool {
     let bytes = text.as_bytes();
     quoted(text).any(|(at, quote)| quote == Some(b'`') && bytes[at..].starts_with(b"${"))
 }
 
-/// Whether more stands behind the bracket that closes the first one, as in `[1, 2][0]`.
+/// Returns whether text follows the bracket that closes the first one, as in `[1, 2][0]`.
 pub(super) fn goes_on(text: &str) -> bool {
     let mut depth = 0_usize;
     for (at, _) in quoted(text).filter(|(_, quote)| quote.is_none()) {
@@ -74,7 +74,7 @@ fn is_expression(text: &str) -> bool {
         || !is_date(text) && has_operator(text)
 }
 
-/// Whether an operator stands before an operand.
+/// Returns whether an operator stands before an operand.
 fn has_operator(text: &str) -> bool {
     let is_sign = |c: char| "+-*/%=<>&|^?!~".contains(c);
     // A question mark of a condition has a colon behind it.
@@ -106,7 +106,7 @@ fn has_operator(text: &str) -> bool {
     false
 }
 
-/// Whether a text is a number of JavaScript alone: `0x1F`, `007`, `1_000`, `5.`, `5n`.
+/// Returns whether a text is a number of JavaScript alone: `0x1F`, `007`, `1_000`, `5.`, `5n`.
 fn is_numeral(text: &str) -> bool {
     let digits =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
@@ -121,7 +121,7 @@ fn is_numeral(text: &str) -> bool {
             || unsigned.strip_suffix(['.', 'n']).is_some_and(digits))
 }
 
-/// Whether a text is one name behind another, `a.b.c`.
+/// Returns whether a text is one name behind another, `a.b.c`.
 fn is_member(text: &str) -> bool {
     let name = |part: &str| {
         let mark = |c: char| c == '_' || c == '$';
@@ -131,7 +131,7 @@ fn is_member(text: &str) -> bool {
     text.contains('.') && text.split('.').all(name)
 }
 
-/// Whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with a time behind it.
+/// Returns whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with a time behind it.
 fn is_date(text: &str) -> bool {
     let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     ['-', '/', '.'].into_iter().any(|sign| is_day(day, sign)) && is_time(trim(time))
@@ -143,7 +143,7 @@ fn is_day(text: &str, sign: char) -> bool {
         if year.len() == 4 && is_number(year, 4) && is_number(month, 2) && is_number(day, 2))
 }
 
-/// Whether a text is empty, or a time such as `12:30`, `12:30:00.5Z`, `12:30+08:00`.
+/// Returns whether a text is empty, or a time such as `12:30`, `12:30:00.5Z`, `12:30+08:00`.
 fn is_time(text: &str) -> bool {
     let clock = |text: &str| {
         let whole =

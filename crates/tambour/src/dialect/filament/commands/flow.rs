@@ -19,7 +19,7 @@ pub(super) struct Flow<'t> {
     /// Braces that are open, and whether what is in them is carried out only perhaps; and how many of these there are.
     braces: Vec<bool>,
     doubtful: usize,
-    /// Whether what comes next is.
+    /// True if the next command is conditional.
     perhaps: bool,
 }
 
@@ -80,12 +80,12 @@ impl<'t> Flow<'t> {
         }
     }
 
-    /// Whether a command that stands here is carried out only perhaps. It ends its statement.
+    /// Returns whether a command at this place is conditional, and ends its statement.
     pub(super) fn command(&mut self) -> bool {
         std::mem::take(&mut self.perhaps) || self.doubtful > 0
     }
 
-    /// Whether a bare word is the name of a variable.
+    /// Returns whether a bare word is the name of a variable.
     pub(super) fn is_variable(&self, word: &str) -> bool {
         self.variables.contains(word)
     }

@@ -97,7 +97,7 @@ fn signed(text: &str) -> Option<Value> {
     begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
-/// What becomes of an escape that means nothing.
+/// Treatment of an escape without a meaning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     Kept,
