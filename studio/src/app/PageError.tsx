@@ -1,3 +1,4 @@
+import { FileSearchOutlined } from "@ant-design/icons";
 import { Button, Result } from "antd";
 import { isRouteErrorResponse, Link, useLocation, useRouteError } from "react-router";
 import { app } from "../i18n/texts/app.ts";
@@ -40,7 +41,7 @@ export function NotFound() {
   const { pathname } = useLocation();
   return (
     <Result
-      status="info"
+      icon={<FileSearchOutlined aria-hidden="true" style={{ color: "var(--accent)" }} />}
       title={<h1 style={{ margin: 0, fontSize: 24 }}>{t("notFound")}</h1>}
       subTitle={t("notFoundHint", { path: pathname })}
       extra={<Link to="/">{t("toOverview")}</Link>}
