@@ -27,7 +27,7 @@ async function read(source: string): Promise<OpenAPI3> {
   return JSON.parse(await readFile(source, "utf8")) as OpenAPI3;
 }
 
-/** Description by a server of itself, started for that on a free port. */
+/** API description from a server, started for that on a free port. */
 async function describedBy(program: string): Promise<OpenAPI3> {
   const data = await mkdtemp(join(tmpdir(), "tambour-types-"));
   const server = spawn(resolve(program), ["serve", "--listen", "127.0.0.1:0", "--data", data, "--upstream", "demo"], {
@@ -59,7 +59,7 @@ function withoutExamples(value: unknown): unknown {
 
 const isSchema = (value: unknown): value is Schema => typeof value === "object" && value !== null;
 
-/** Objects that say nothing of their fields, as records of unknown values. */
+/** Types objects without described fields as records of unknown values. */
 function opened(value: unknown): void {
   if (!isSchema(value)) return;
   if (value.type === "object" && value.properties === undefined && !("additionalProperties" in value)) {

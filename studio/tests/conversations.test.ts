@@ -95,7 +95,7 @@ test("conversations are searched, and deleted when that was confirmed", async ()
     await page.goto("/conversations");
     const list = page.getByRole("list", { name: "Conversations" });
     await list.getByText("Talk 119 of many").waitFor();
-    // Beyond the first page of the listing.
+    // The search goes beyond the first page of the listing.
     await page.getByRole("searchbox", { name: "Search titles, ids and messages" }).fill("needle");
     await list.getByRole("link", { name: "The needle" }).waitFor();
     await page.getByText("1 conversation", { exact: true }).waitFor();
@@ -214,7 +214,7 @@ test("a title is changed, a schema is set, and everything is exported", async ()
   const { id } = await makeQuest(studio, null);
   await withPage(browser, studio, {}, async (page) => {
     await page.goto(`/conversations/${id}`);
-    // It has no title yet: its first message stands for one.
+    // A conversation without a title is named by its first message.
     await page.getByRole("heading", { level: 1, name: "Open the chest" }).waitFor();
     await page.getByRole("button", { name: "Change the title" }).click();
     await page.getByRole("textbox", { name: "Title" }).fill("Down the well");

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), "tambour-texts-"));
 
 after(() => rmSync(folder, { recursive: true }));
 
-/** Milliseconds of the longest task of the page meanwhile, in which it answers to nothing. */
+/** Longest task of the page meanwhile, in milliseconds; the page does not respond during it. */
 async function longestTask(page: Page, act: () => Promise<void>): Promise<number> {
   await page.evaluate(() => {
     const seen = window as unknown as { longest: number };
@@ -49,7 +49,7 @@ for (const language of ["en", "zh"] as const) {
       assert.ok(longest < 1000, `a task of ${longest} ms`);
       await assertAccessible(page);
       await assertFits(page);
-      // What the server refuses is told in the same way.
+      // A text that the server refuses is reported in the same way.
       const refused = join(folder, "refused.txt");
       writeFileSync(refused, `<final>\n${line.repeat(60_000)}</final>\n`);
       await page.locator("input[type=file]").setInputFiles(refused);
@@ -143,7 +143,7 @@ test("of an answer of many blocks those in view are in the page, and long though
     await answer.getByText("Block 0", { exact: true }).waitFor();
     assert.ok((await answer.getByRole("listitem").count()) < 60);
     await answer.getByText(/^Part 1 of 2/).waitFor();
-    // Folded first.
+    // The log is folded at first.
     const log = page.locator("details").filter({ has: page.locator("summary", { hasText: /^Thinking / }) }).first();
     await log.locator("summary").first().click();
     await log.getByText(/^Part 1 of 2/).waitFor();

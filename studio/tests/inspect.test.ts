@@ -60,7 +60,7 @@ async function check(page: Page, names: Names, text: string): Promise<void> {
   await page.getByRole("button", { name: names.check, exact: true }).click();
 }
 
-/** Text of the file that a click hands out. */
+/** Text of the file that a click downloads. */
 async function exported(page: Page, names: Names, format: string): Promise<string> {
   await page.getByRole("button", { name: names.export }).click();
   return downloadOf(page, () => page.getByRole("menuitem", { name: format, exact: true }).click());
@@ -145,7 +145,7 @@ test("what is looked into runs nothing and asks no other host for anything", asy
   const payload = '<script>window.__hacked = 1</script><img src=x onerror="window.__hacked = 2">[a](javascript:window.__hacked=3)![p](https://evil.example/p.png)';
   await withPage(browser, studio, {}, async (page) => {
     await page.goto("/inspect");
-    // The name of the tag comes back in a finding.
+    // A finding repeats the name of the tag.
     await check(page, NAMES.en, `<thinking>\n<phase id="1" onerror="window.__hacked=4">\n<title>${payload}</title>\n${payload}\n</phase>\n</thinking>\n<final>\n${payload}\n</final>\n`);
     await page.getByText(/^(?:Fails|Passes)$/).waitFor();
     for (const part of [/^Events \d/, /^As shown$/, /^Before and after$/, /^By rule$/, /^Findings \d/]) await page.getByText(part).click();
@@ -163,7 +163,7 @@ test("what is looked into runs nothing and asks no other host for anything", asy
 const COUNT = 100_000;
 const MODELS = ["small-1b", "middle-8b", "large-70b"];
 
-/** A file of records as exports have them; every tenth brings no findings and is still to be checked. */
+/** Writes a file of records in the form of exports; every tenth has no findings and is unchecked. */
 function writeRecords(path: string): void {
   const filler = "The quick brown fox jumps over the lazy dog. ".repeat(40);
   const file = openSync(path, "w");
@@ -182,7 +182,7 @@ function writeRecords(path: string): void {
   closeSync(file);
 }
 
-/** The most memory that a page's process had so far, of its workers too; where the system does not tell, what it has now. */
+/** Peak memory of a page's process, with its workers; the present use where the system does not report it. */
 async function memory(page: Page): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = (await session.send("SystemInfo.getProcessInfo")) as { processInfo: { type: string; id: number }[] };
@@ -205,12 +205,12 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
     await page.goto("/inspect");
     const begun = Date.now();
     await page.locator("input[type=file]").setInputFiles(path);
-    // It is told how far it is, and can be stopped.
+    // Progress is shown, and reading can be stopped.
     await page.getByRole("progressbar", { name: "Progress" }).waitFor();
     await page.getByText("100,000 of 100,000 records").waitFor();
     await page.getByRole("progressbar").waitFor({ state: "hidden" });
     console.log(`read ${Math.round(size / 1e6)} MB in ${Date.now() - begun} ms`);
-    // The best of three, for both: other work on the machine is not the list's fault.
+    // The best of three counts for both: other work on the machine is not the list's fault.
     let rate = 0;
     let empty = 0;
     for (let time = 0; time < 3; time += 1) {
@@ -223,7 +223,7 @@ test("a file of 100,000 records is read, filtered, scrolled, checked in part and
     assert.ok(bytes < 500_000_000, `${bytes} bytes`);
     await assertAccessible(page);
     await assertFits(page);
-    // Filters: by model, by severity, by words.
+    // Filters by model, by severity, and by words.
     await page.getByRole("combobox", { name: "Model" }).click();
     await page.getByTitle("middle-8b").click();
     await page.getByText("33,333 of 100,000 records").waitFor();

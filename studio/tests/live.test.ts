@@ -12,7 +12,7 @@ import { Studio } from "./support/server.ts";
 import { openStage } from "./support/stage.ts";
 
 const REPLIES = "studio/tests/replies/live.jsonl";
-/** What the recording `long` answers. */
+/** Answer of the recording `long`. */
 const WORDS = Array.from({ length: 160 }, (_, index) => `word${index + 1}`).join(" ");
 
 const { browser, studio } = await openStage({ replay: REPLIES });
@@ -46,7 +46,7 @@ async function ask(page: Page, names: Names, model: string): Promise<void> {
 const words = async (page: Page, names: Names): Promise<string> =>
   (await page.getByRole("region", { name: names.answer }).innerText()).replace(/\s+/g, " ").trim();
 
-/** The log of thinking. */
+/** Log of thinking. */
 const thinking = (page: Page, names: Names) =>
   page.locator("details").filter({ has: page.locator("summary", { hasText: new RegExp(`^${names.thinking} `) }) }).first();
 
@@ -63,7 +63,7 @@ for (const language of ["zh", "en"] as const) {
     await withPage(browser, studio, { language }, async (page) => {
       await page.goto("/live");
       await ask(page, names, "long");
-      // Phases open and fill, before the answer is there.
+      // Phases open and fill before the answer arrives.
       await page.getByText("One word after the other.").first().waitFor();
       await page.getByText("In order.").first().waitFor();
       await page.getByText(names.running, { exact: true }).waitFor();
@@ -79,7 +79,7 @@ for (const language of ["zh", "en"] as const) {
       await page.getByText(/"content": "Say it\."/).waitFor();
       await assertAccessible(page);
       await assertFits(page);
-      // Its address replays it.
+      // The address of the message replays it.
       await page.reload();
       await ended(page, names);
       await last(page, names);
@@ -98,7 +98,7 @@ for (const language of ["zh", "en"] as const) {
         await page.getByText(names.lost).first().waitFor();
         const before = await words(page, names);
         assert.ok(before.length < WORDS.length && WORDS.startsWith(before), before);
-        // It connects again by itself.
+        // The page reconnects by itself.
         proxy.mend();
         await ended(page, names);
         await last(page, names);
@@ -144,7 +144,7 @@ for (const language of ["zh", "en"] as const) {
     await withPage(browser, studio, { language }, async (page) => {
       await page.goto("/live");
       await ask(page, names, "widgets");
-      // The toast on the state blocks nothing, and goes by itself.
+      // The toast on the state blocks nothing, and disappears by itself.
       await page.getByText("部分状态更新失败").first().waitFor();
       await ended(page, names);
       const answer = page.getByRole("region", { name: names.answer });
@@ -158,7 +158,7 @@ for (const language of ["zh", "en"] as const) {
       await answer.getByRole("button", { name: names.left }).click();
       assert.equal(await page.getByRole("textbox", { name: names.message, exact: true }).inputValue(), "To the left");
       await page.getByText(/conv_/).waitFor();
-      // One of two models would not know what was said before.
+      // One of two models would not know the earlier messages.
       await page.getByRole("checkbox", { name: names.compare }).check();
       await page.getByRole("note").filter({ hasText: names.alone }).waitFor();
       await page.getByText("部分状态更新失败", { exact: true }).waitFor({ state: "hidden" });

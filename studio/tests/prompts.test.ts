@@ -10,7 +10,7 @@ const { browser, studio } = await openStage();
 
 const hacked = (page: Page): Promise<unknown> => page.evaluate(() => (window as { hacked?: unknown }).hacked);
 
-/** Puts a text in the place of what an editor has. */
+/** Replaces the text of an editor. */
 async function type(page: Page, label: string, text: string): Promise<void> {
   await page.getByRole("textbox", { name: label }).click();
   await page.keyboard.press("ControlOrMeta+a");
@@ -176,7 +176,7 @@ test("S-098: a template is edited with its variables marked, published, compared
     await page.getByText("2 variables have no value").waitFor();
     await page.getByRole("region", { name: "Filled prompt" }).getByText(/Now <img src=x/).waitFor();
     await assertAccessible(page);
-    // What was typed is there again when the page is.
+    // Typed values are restored when the page is reloaded.
     await page.reload();
     await page.getByText("What was typed last time").waitFor();
     await page.getByRole("button", { name: /(^|\s)Publish$/ }).click();
@@ -192,7 +192,7 @@ test("S-098: a template is edited with its variables marked, published, compared
     await page.getByText("Version 2 is published").first().waitFor();
     const now = (await studio.request("GET", `/api/v1/templates/${id}`)) as { text: string };
     assert.equal(now.text, "Now {%time%}. {topic_content}");
-    // The way back.
+    // Publishes the earlier version again.
     await page.getByRole("button", { name: "Publish this version" }).click();
     await page.getByText("Version 1 is published").first().waitFor();
     assert.equal(await hacked(page), undefined);

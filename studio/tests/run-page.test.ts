@@ -13,7 +13,7 @@ before(async () => {
 
 after(() => browser.close());
 
-/** A test on a server of its own: recorded replies come in their order. */
+/** Runs a test on a server of its own, with recorded replies in order. */
 function onStudio(title: string, act: (studio: Studio) => Promise<void>): void {
   test(title, async () => {
     const studio = await Studio.start({ replay: "studio/tests/run/replies.jsonl" });
@@ -57,7 +57,7 @@ onStudio("S-096: the chat says what each round came to, and the tree where the d
     await place.getByRole("img", { name: "Not reached yet" }).first().waitFor();
     const struck = await place.getByRole("listitem").evaluateAll((all) => all.some((one) => getComputedStyle(one).textDecorationLine !== "none"));
     assert.equal(struck, false);
-    // One round, and the whole range of understanding.
+    // The plot has one round, and the whole range of understanding.
     assert.deepEqual(await page.locator("figure svg text").allTextContents().then((all) => [all[0], all.at(-2), all.at(-1)]), ["0", "100", "1"]);
     await assertAccessible(page);
   });

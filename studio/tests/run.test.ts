@@ -90,7 +90,7 @@ for (const language of ["en", "zh"] as const) {
         await drawer.locator("mark").filter({ hasText: "小红" }).first().waitFor();
         await drawer.getByRole("region", { name: names.raw }).getByText("understanding_level").waitFor();
         await assertAccessible(page);
-        // The address is of this round.
+        // The address names the round.
         await page.reload();
         await page.getByText(names.detail).waitFor();
       });
@@ -234,7 +234,7 @@ test("a model plays the user in a role", async () => {
       await page.getByText("对话走到了结尾。").waitFor();
       const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
       const { data } = (await studio.request("GET", `/api/v1/dialogues/${id}/turns`)) as { data: { text: string | null }[] };
-      // Nobody wrote it: the upstream was asked for the user's words, and a recording of any kind is its answer.
+      // The upstream was asked for the user's words, and a recording of any kind is its answer.
       assert.ok((data[1]?.text ?? "") !== "");
       await assertFits(page);
       await assertAccessible(page);
@@ -279,13 +279,13 @@ for (const language of ["en", "zh"] as const) {
           ]);
           const saved = join(folder, "abc.test.yaml");
           await file.saveAs(saved);
-          // The script is named as it is stored.
+          // The test names the script as it is stored.
           const { script: named } = parse(readFileSync(saved, "utf8")) as { script: string };
           assert.match(named, /\.yaml$/);
           writeFileSync(join(folder, named), SCRIPT);
           const { stdout } = await command(BINARY, ["run", "--test", saved]);
           assert.match(stdout, /: 2 turns as expected\n$/);
-          // The same script with another threshold ends otherwise.
+          // The same script with another threshold ends differently.
           const harder = SCRIPT.replace("max_rounds: 5", "max_rounds: 5, exit_criteria: {understanding_threshold: 99, expressed_threshold: null}");
           writeFileSync(join(folder, named), harder);
           const report = join(folder, "report.xml");
@@ -314,7 +314,7 @@ test("a dropped connection loses nothing", async () => {
     const id = await beginDialogue(studio, await storeScript(studio));
     const way = await cutting(studio, 1500);
     try {
-      // Only the address of a studio is asked for.
+      // The page needs only the address of a studio.
       const through: Pick<Studio, "url"> = { url: way.url };
       await withPage(browser, through, { language: "en", allow: [/Failed to load resource|ERR_/] }, async (page) => {
         await page.goto(`/run/${id}`);

@@ -60,7 +60,7 @@ test("the script of examples/abc-model is made anew by the form alone", async ()
 
     const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     const { yaml } = (await studio.request("GET", `/api/v1/scripts/${id}`)) as { yaml: string };
-    // What is the default is not written (S-094); everything else is as in the example.
+    // Defaults are not written (S-094); everything else is as in the example.
     const expected = structuredClone(example) as { sessions: [{ phases: [{ steps: [{ actions: [Record<string, unknown>] }] }] }] };
     delete expected.sessions[0].phases[0].steps[0].actions[0]["max_rounds"];
     delete expected.sessions[0].phases[0].steps[0].actions[0]["exit_criteria"];

@@ -7,10 +7,10 @@ import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage();
 
-/** Types into the text of a script, at the end of a line. */
+/** Types at the end of a line of the script's text. */
 async function typeBehind(page: Page, line: string, typed: string): Promise<void> {
   await page.getByRole("textbox", { name: "Text" }).getByText(line).click();
-  // The first time to where the line is wrapped, if it is.
+  // The first press goes to the wrap of the line, if it is wrapped.
   await page.keyboard.press("End");
   await page.keyboard.press("End");
   await page.keyboard.type(typed);
@@ -131,7 +131,7 @@ test("a form that is not valid says why, and keeps what was typed through naviga
     await page.getByRole("button", { name: "Keep them" }).click();
     await expectTyped();
 
-    // Its part moves below the other one, and what was typed goes with it.
+    // The part moves below the other one, with its typed values.
     await page.getByRole("button", { name: "Move down" }).click();
     await expectTyped();
     await page.getByRole("treeitem", { name: /second/ }).click();
@@ -166,7 +166,7 @@ test("what was typed in a part that is deleted is told, and comes back with it (
     await page.getByLabel("讲解内容", { exact: true }).waitFor();
     assert.equal(await page.getByLabel("讲解内容", { exact: true }).inputValue(), "second");
     await assertAccessible(page);
-    // It comes back with the part.
+    // The form comes back with its part.
     await page.getByRole("button", { name: "撤销" }).click();
     await told.waitFor({ state: "detached" });
     await page.getByRole("treeitem", { name: /Hello/ }).click();
@@ -206,7 +206,7 @@ test("what is wrong with a script is told in the language of the page, whatever 
       await openScript(page, id);
       await page.getByRole("region", { name: findings }).getByText(message).waitFor();
       if (language === "zh") return;
-      // The reason why nothing is saved, too.
+      // The reason why nothing is saved is shown, too.
       await typeBehind(page, "Hello {nobody}", "\nmax_rounds: 99");
       await page.getByRole("status").filter({ hasText: "the script cannot run:" }).waitFor();
     });

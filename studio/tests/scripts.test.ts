@@ -101,7 +101,7 @@ for (const language of ["zh", "en"] as const) {
       await page.getByRole("button", { name: words.merge }).click();
       await savedAs(page, 3, words.draft);
       assert.match((await stored(id)).yaml, /content: From this tab\n/);
-      // The other one's text stays as a version, although both were saved by themselves.
+      // The other tab's text stays as a version, although both were autosaved.
       const second = (await studio.request("GET", `/api/v1/scripts/${id}?version=2`)) as Shown;
       assert.match(second.yaml, /content: From the other tab\n/);
     });
@@ -295,7 +295,7 @@ test("an empty list offers an example, which is run as the draft that it is", as
 
 test("a part that was just added is not told what it lacks", async () => {
   const id = await make(script(SAY));
-  // Without content it is no script yet, and not saved.
+  // A script without content is refused, and not saved.
   await withPage(browser, studio, { allow: [/status of 422/] }, async (page) => {
     await open(page, id, "sessions[0].phases[0].steps[0]");
     await page.getByRole("button", { name: "Add action" }).click();

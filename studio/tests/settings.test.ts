@@ -62,7 +62,7 @@ for (const [language, names] of Object.entries(NAMES) as ["zh" | "en", (typeof N
         await assertFits(page);
       });
       assert.equal((await settingsOf(studio)).llm_app_settings.app_output_protocol, "jsonseq_v1");
-      // The texts were not touched: they follow the language still.
+      // Untouched texts still follow the language.
       await studio.request("PUT", "/api/v1/settings", { text_language: "en" });
       assert.match((await settingsOf(studio)).texts.fallback, /^Sorry/);
     });
@@ -106,7 +106,7 @@ test("settings that somebody else changed are not overwritten", async () => {
       await page.getByText("Somebody else changed the settings meanwhile").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
-      // Untouched fields are as they have them, and typed ones are saved when that has been seen.
+      // Untouched fields show the other user's values; typed ones are saved once that has been seen.
       await page.getByText("Folded", { exact: true }).waitFor({ state: "detached" });
       await page.getByText("Hidden", { exact: true }).waitFor();
       await page.getByRole("button", { name: "Save" }).click();
@@ -122,7 +122,7 @@ test("an upstream is tested, and nothing stays of that", async () => {
     await withPage(browser, studio, {}, async (page) => {
       await page.goto("/settings");
       await page.getByRole("button", { name: "Test the connection to demo" }).click();
-      // Its address, and no secret.
+      // The table shows the address, and no secret.
       await page.getByRole("cell", { name: "demo", exact: true }).first().waitFor();
       await page.getByText(/First text after \d+ ms/).waitFor({ timeout: 40_000 });
     });

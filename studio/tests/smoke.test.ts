@@ -7,7 +7,7 @@ import { openStage } from "./support/stage.ts";
 
 const { browser, studio } = await openStage({ atOnce: true });
 
-/** Two looks that share nothing; the next screen has the other two. */
+/** Two looks with nothing in common; the next screen has the other two. */
 const LOOKS = [
   [
     { language: "en", theme: "light", width: 1280 },

@@ -2,7 +2,7 @@ import type { components } from "./schema.d.ts";
 
 export type Schemas = components["schemas"];
 
-/** An event of a stream, typed by its name. Each `data` also carries the ids of message and request. */
+/** Event of a stream, typed by its name. Each `data` also carries the ids of message and request. */
 export type TypedEvent = Schemas["Event"];
 
 export type EventName = TypedEvent["event"];

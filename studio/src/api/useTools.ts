@@ -2,7 +2,7 @@ import { api } from "./client.ts";
 import { useResource } from "./useResource.ts";
 import { wholeList } from "./wholeList.ts";
 
-/** The tools of the registry. */
+/** Tools of the registry. */
 export function useTools() {
   return useResource("tools", (signal) =>
     wholeList(

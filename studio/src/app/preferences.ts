@@ -39,7 +39,7 @@ export function prefer(change: Partial<Preferences>): void {
   listeners.forEach((listener) => listener());
 }
 
-/** The language of the page as it is now. */
+/** Language of the page as it is now. */
 export const currentLanguage = (): Language => preferences.language;
 
 function subscribe(listener: () => void): () => void {

@@ -1,6 +1,6 @@
 import { codeParts } from "./codeParts.ts";
 
-/** A message of the server: what stands between backticks is shown as code. */
+/** Message of the server, with text between backticks as code. */
 export function CodeWords({ text }: { text: string }) {
   return codeParts(text).map(({ words, isCode }, index) => (isCode ? <code key={index}>{words}</code> : words));
 }

@@ -8,7 +8,7 @@ import { filePart, filePartCount } from "./textParts.ts";
 
 type FileTextProps = { file: Blob; name: string; label: string; maxHeight?: number | string };
 
-/** A file of any size as text: only the part that is shown is read. */
+/** File of any size as text: only the displayed part is read. */
 export function FileText({ file, name, label, maxHeight = "60vh" }: FileTextProps) {
   const parts = filePartCount(file.size);
   const [part, setPart] = useState(0);
@@ -17,7 +17,7 @@ export function FileText({ file, name, label, maxHeight = "60vh" }: FileTextProp
     <div className={styles["text"]}>
       <PartBar part={part} parts={parts} size={file.size} onPart={setPart} onDownload={() => download(name, file)} />
       {error !== null && <ErrorState error={error} onRetry={reload} />}
-      {/* Keys scroll what has the focus. */}
+      {/* Keys scroll the focused element. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className={styles["body"]} style={{ maxHeight }} tabIndex={0} role="region" aria-label={label}>
         {data}

@@ -13,7 +13,7 @@ type PartBarProps = {
   onDownload: () => void;
 };
 
-/** The part of a long text that is shown, the ways to the others, and the whole of it as a file. */
+/** Displayed part of a long text, with the ways to the others and the whole as a file. */
 export function PartBar({ part, parts, size, onPart, onDownload }: PartBarProps) {
   const t = useText(common);
   const format = useFormat();

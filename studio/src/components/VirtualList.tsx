@@ -92,7 +92,7 @@ export function VirtualList(props: VirtualListProps) {
       onScroll={({ currentTarget: at }) => {
         const { scrollTop: top, scrollHeight: height } = at;
         if (height - top - at.clientHeight < rowHeight) atEnd.current = true;
-        // Only who scrolls up leaves the end: rows that grow do not.
+        // Scrolling up leaves the end; growing rows do not.
         else if (top < before.current.top && height === before.current.height) atEnd.current = false;
         before.current = { top, height };
       }}

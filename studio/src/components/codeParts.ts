@@ -1,6 +1,6 @@
 export type CodePart = { readonly words: string; readonly isCode: boolean };
 
-/** Parts of a message; a backtick without another is a letter like any other. */
+/** Parts of a message; an unpaired backtick is an ordinary character. */
 export function codeParts(text: string): CodePart[] {
   return text
     .split(/(`[^`\n]+`)/)

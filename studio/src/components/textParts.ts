@@ -22,7 +22,7 @@ const FILE_PART = 256 * 1024;
 
 export const filePartCount = (size: number, length = FILE_PART): number => Math.max(1, Math.ceil(size / length));
 
-/** A part of a file as text. A character belongs to the part that it begins in. */
+/** Part of a file as text. A character belongs to the part that it begins in. */
 export async function filePart(file: Blob, part: number, length = FILE_PART): Promise<string> {
   const start = part * length;
   // A character has three bytes at most behind its first one.
@@ -32,7 +32,7 @@ export async function filePart(file: Blob, part: number, length = FILE_PART): Pr
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from, to));
 }
 
-/** The first byte at or behind a place that a character begins with. */
+/** First byte of a character at or after a place. */
 function beginAt(bytes: Uint8Array, place: number): number {
   let at = place;
   while (at < place + 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at += 1;

@@ -20,7 +20,7 @@ export function defineTexts<const A extends Area>(area: A): A {
   return area;
 }
 
-/** A text with its parameters filled in. */
+/** Text with its parameters filled in. */
 export function fill(text: string, values: Values = {}, locale = "en"): string {
   return text.replace(/\{(\w+)(?::([^|{}]*)\|([^|{}]*))?\}/g, (whole, name: string, one?: string, many?: string) => {
     const value = values[name];

@@ -11,7 +11,7 @@ export function useLanguage(): Language {
 /** Texts of an area in the language of the user. */
 export type Translate<A extends Area> = <K extends keyof A & string>(key: K, ...values: Parameters<A[K]>) => string;
 
-/** The text function of an area: `const t = useText(scripts); t("title")`. */
+/** Text function of an area: `const t = useText(scripts); t("title")`. */
 export function useText<A extends Area>(area: A): Translate<A> {
   const language = useLanguage();
   return useCallback(

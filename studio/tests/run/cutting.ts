@@ -2,7 +2,7 @@ import { createServer, request } from "node:http";
 import { type AddressInfo } from "node:net";
 import { type Studio } from "../support/server.ts";
 
-/** A way to a studio that is cut once, when so many bytes of the stream of a turn have gone through. */
+/** Proxy to a studio that cuts once, after so many bytes of the stream of a turn. */
 export async function cutting(studio: Studio, bytes: number) {
   let cuts = 0;
   let follows = 0;

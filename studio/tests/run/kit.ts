@@ -1,6 +1,6 @@
 import { type Studio } from "../support/server.ts";
 
-/** One step with a branch that is left out, and another step. */
+/** Script of two steps, one with an action that is left out. */
 export const SCRIPT = `sessions:
   - session: ABC
     declare:

@@ -4,7 +4,7 @@ import { type Studio } from "../support/server.ts";
 
 const made = new WeakMap<Studio, Promise<Quest>>();
 
-/** One conversation for all screens, with a regenerated answer. */
+/** Conversation for all screens, with a regenerated answer. */
 function quest(studio: Studio): Promise<Quest> {
   const known = made.get(studio);
   if (known !== undefined) return known;

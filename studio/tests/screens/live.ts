@@ -2,7 +2,7 @@ import { type Page } from "playwright-core";
 import { type Screen } from "../support/screens.ts";
 import { type Studio } from "../support/server.ts";
 
-/** A message that has ended, of a recording of the demo. */
+/** Finished message, from a recording of the demo. */
 async function message(studio: Studio, model: string, dialect: string): Promise<string> {
   const body = { text: "What next?", model, dialect, output_protocol: "jsonseq_v1", extensions: true, findings: true, wait: true };
   const record = (await studio.request("POST", "/api/v1/messages", body)) as { message_id: string };

@@ -1,7 +1,7 @@
 import { type Screen } from "../support/screens.ts";
 import { type Studio } from "../support/server.ts";
 
-/** Asks a few messages, so that there are figures to show. */
+/** Sends a few messages, so that there are figures to show. */
 async function withMessages(studio: Studio): Promise<string> {
   const asked = ["thinkingml", "jsonseq", "aiplan"].map((dialect) =>
     studio.request("POST", "/api/v1/messages", { text: "hello", dialect, wait: true }),

@@ -6,7 +6,7 @@ type Made = { card: string; book: string };
 
 const made = new WeakMap<Studio, Promise<Made>>();
 
-/** The files of the role play and a template in two versions, once for all screens. */
+/** Files of the role play and a template in two versions, once for all screens. */
 function files(studio: Studio): Promise<Made> {
   const known = made.get(studio);
   if (known !== undefined) return known;

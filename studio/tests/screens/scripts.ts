@@ -20,7 +20,7 @@ const ACTION = "sessions[0].phases[0].steps[0].actions[0]";
 const at = (name: string, file: string, node: string) => async (studio: Studio) =>
   `/scripts/${await make(studio, name, file)}?node=${encodeURIComponent(node)}`;
 
-/** On a narrow screen one part is shown at a time. */
+/** Shows the form on a narrow screen, which shows one part at a time. */
 async function showForm(page: Page): Promise<void> {
   const form = page.locator(".ant-segmented-item").filter({ hasText: /^(?:属性|Properties)$/ });
   if (await form.isVisible()) await form.click();
@@ -64,7 +64,7 @@ export const screens: Screen[] = [
   {
     name: "scripts-merge",
     path: "/scripts",
-    // Another tab saves while this one is written in.
+    // Another tab saves while this one is edited.
     act: async (page, studio) => {
       merges += 1;
       await page.goto(await at(`ABC模型介绍 ${merges}`, "abc-model", ACTION)(studio));
@@ -83,7 +83,7 @@ export const screens: Screen[] = [
   {
     name: "scripts-invalid",
     path: "/scripts",
-    // A form waits to become valid, and the part of another one is gone.
+    // One form waits to become valid, and the part of another one is gone.
     act: async (page, studio) => {
       const { script_id: id } = (await studio.request("POST", "/api/v1/scripts", { name: "Coach", yaml: example("fitness-coach") })) as { script_id: string };
       for (const action of [0, 1]) {

@@ -26,7 +26,7 @@ export async function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args });
 }
 
-/** Opens a page of the studio, and fails if it wrote an error to the console or asked another host. */
+/** Opens a page of the studio; fails if it writes an error to the console or contacts another host. */
 export async function withPage(
   browser: Browser,
   studio: Pick<Studio, "url">,
@@ -61,13 +61,13 @@ export async function withPage(
   }
 }
 
-/** Waits until a page has what it loads, and stands still. */
+/** Waits until a page has loaded its data, and stands still. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
   await page.waitForLoadState("networkidle");
 }
 
-/** Fails when axe finds something serious. */
+/** Fails if axe finds a serious problem. */
 export async function assertAccessible(page: Page, exclude: readonly string[] = []): Promise<void> {
   // Listing the rules that pass would take half of the time.
   let axe = new AxeBuilder({ page }).options({ resultTypes: ["violations"] });
@@ -78,13 +78,13 @@ export async function assertAccessible(page: Page, exclude: readonly string[] = 
   assert.deepEqual(told, []);
 }
 
-/** Fails when a page is wider than its window. */
+/** Fails if a page is wider than its window. */
 export async function assertFits(page: Page): Promise<void> {
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(beyond <= 0, `the page is ${beyond} px wider than the window`);
 }
 
-/** The file that is handed out. */
+/** Text of the downloaded file. */
 export async function downloadOf(page: Page, act: () => Promise<void>): Promise<string> {
   const [download] = await Promise.all([page.waitForEvent("download"), act()]);
   return readFileSync(await download.path(), "utf8");

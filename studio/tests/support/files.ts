@@ -16,7 +16,7 @@ export function importFixture(id: string): object {
   throw new Error(`there is no import fixture ${id}`);
 }
 
-/** A file of `examples/roleplay`. */
+/** File of `examples/roleplay`. */
 export const roleplay = (name: string): string => readFileSync(join(ROOT, "examples/roleplay", name), "utf8");
 
 const CRC = Array.from({ length: 256 }, (_, byte) => {
@@ -40,7 +40,7 @@ function chunk(kind: string, data: Buffer): Buffer {
   return out;
 }
 
-/** A picture of one pixel that carries a card. */
+/** Picture of one pixel that carries a card. */
 export function pngOf(card: object): Buffer {
   const header = Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]);
   const text = Buffer.from(`chara\0${Buffer.from(JSON.stringify(card)).toString("base64")}`, "latin1");

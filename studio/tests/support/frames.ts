@@ -26,7 +26,7 @@ async function rateOf(page: Page, label: string | null): Promise<number> {
 /** Frames a second while a list is scrolled. */
 export const scrollingRate = (page: Page, label: string): Promise<number> => rateOf(page, label);
 
-/** Frames a second of a page without anything: what this machine and its browser are able to. */
+/** Frames a second of an empty page: the limit of this machine and its browser. */
 export async function emptyRate(browser: Browser): Promise<number> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   try {
@@ -36,5 +36,5 @@ export async function emptyRate(browser: Browser): Promise<number> {
   }
 }
 
-/** The least that scrolling must come to: 50 frames a second, or nine tenths of an empty page that has no 55 itself. */
+/** Least accepted rate of scrolling: 50 frames a second, or nine tenths of an empty page that has no 55 itself. */
 export const leastRate = (empty: number): number => (empty < 55 ? empty * 0.9 : 50);

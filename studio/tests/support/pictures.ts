@@ -6,14 +6,14 @@ import { openBrowser, settled, withPage } from "./browser.ts";
 import { allScreens, pathOf } from "./screens.ts";
 import { Studio } from "./server.ts";
 
-/** Bytes that a picture of the README may have. */
+/** Most bytes of a picture of the README. */
 const MOST = 250_000;
 
 type Picture = {
   file: string;
-  /** A screen of `tests/screens`. */
+  /** Screen of `tests/screens`. */
   screen: string;
-  /** What is done on the page behind what the screen does itself. */
+  /** Actions on the page after those of the screen itself. */
   act?: (page: Page) => Promise<void>;
 };
 
@@ -22,7 +22,7 @@ const PICTURES: readonly Picture[] = [
   {
     file: "studio-live.png",
     screen: "live-message",
-    // What the server has to say about the reply goes away by itself.
+    // The server's notices about the reply disappear by themselves.
     act: async (page) => page.locator(".ant-message-notice").first().waitFor({ state: "detached" }),
   },
 ];

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A line to a server that can be cut. */
+/** Connection to a server that can be cut. */
 export class Proxy {
   readonly url: string;
   readonly #sockets: Set<Socket>;

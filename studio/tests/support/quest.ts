@@ -22,7 +22,7 @@ const TALKS = {
   ],
 } as const;
 
-/** A conversation of three messages, with the state that they leave; of `quest`: gold 7, a lamp, the old well. */
+/** Conversation of three messages, with the state that they leave; of `quest`: gold 7, a lamp, the old well. */
 export async function makeQuest(
   studio: Studio,
   title: string | null = "The old well",
@@ -46,7 +46,7 @@ export async function makeQuest(
   return { id, messages };
 }
 
-/** Asks for an answer anew, and waits for its end. */
+/** Regenerates an answer, and waits for its end. */
 export async function regenerate(studio: Studio, message: string): Promise<void> {
   const path = `/api/v1/messages/${message}/regenerate`;
   const { message_id: id } = (await studio.request("POST", path)) as { message_id: string };
@@ -54,7 +54,7 @@ export async function regenerate(studio: Studio, message: string): Promise<void>
   await (await fetch(`${studio.url}/api/v1/messages/${id}/events`)).text();
 }
 
-/** The state of a conversation, as the server has it. */
+/** State of a conversation, as the server has it. */
 export async function stateOf(studio: Studio, id: string): Promise<unknown> {
   return ((await studio.request("GET", `/api/v1/conversations/${id}/state`)) as { state: unknown }).state;
 }

@@ -4,18 +4,18 @@ import { pathToFileURL } from "node:url";
 import { type Page } from "playwright-core";
 import { type Studio } from "./server.ts";
 
-/** A state of the studio that is looked at: a file in `tests/screens` exports those of one page as `screens`. */
+/** State of the studio to look at: a file in `tests/screens` exports those of one page as `screens`. */
 export type Screen = {
   name: string;
-  /** Makes what is shown, and gives the path of it. */
+  /** Prepares the screen, and returns its path. */
   path: string | ((studio: Studio) => Promise<string>);
-  /** What is done on the page before it is looked at. */
+  /** Actions on the page before it is looked at. */
   act?: (page: Page, studio: Studio) => Promise<void>;
-  /** Errors in the console that belong to it. */
+  /** Expected errors in the console. */
   allow?: readonly RegExp[];
 };
 
-/** The screens of all pages. */
+/** Screens of all pages. */
 export async function allScreens(): Promise<Screen[]> {
   const folder = join(import.meta.dirname, "../screens");
   const files = readdirSync(folder).sort();

@@ -10,7 +10,7 @@ export async function makeScript(studio: Studio, yaml: string, name = "ABC", dra
   return made.script_id;
 }
 
-/** The last version of a script. */
+/** Last version of a script. */
 export async function storedScript(studio: Studio, id: string): Promise<Shown> {
   const { latest } = (await studio.request("GET", `/api/v1/scripts/${id}`)) as Shown;
   return (await studio.request("GET", `/api/v1/scripts/${id}?version=${latest}`)) as Shown;
@@ -19,13 +19,13 @@ export async function storedScript(studio: Studio, id: string): Promise<Shown> {
 export const openScript = (page: Page, id: string, node: string = FIRST_ACTION) =>
   page.goto(`/scripts/${id}?node=${encodeURIComponent(node)}`);
 
-/** Waits until the page says that all is saved, and a version is there. */
+/** Waits until the page reports that all is saved, and a version exists. */
 export async function savedAs(page: Page, version: number, word = "Draft"): Promise<void> {
   await page.getByText(`${word} v${version}`).waitFor();
   await page.getByRole("status").filter({ hasText: /^\s*(Saved|已保存)/ }).waitFor();
 }
 
-/** A script with the actions of its first step, and a second one without any. */
+/** Script with the actions of its first step, and a second one without any. */
 export const scriptOf = (actions: string) =>
   `# a script\nsessions:\n  - session: s\n    phases:\n      - phase: p # the phase\n        steps:\n          - topic: one\n            actions:\n${actions}          - topic: two # stays with it\n            actions: []\n`;
 

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** The program under test: `TAMBOUR` names another than the one that was built last. */
+/** Program under test: `TAMBOUR` names another one than the last build. */
 export const BINARY = process.env["TAMBOUR"] ?? join(ROOT, "target/debug/tambour");
 
 export type ServerOptions = {
@@ -21,7 +21,7 @@ export type ServerOptions = {
   key?: string;
 };
 
-/** A server with the studio, on a free port of this machine. */
+/** Server with the studio, on a free port of this machine. */
 export class Studio {
   readonly #options: ServerOptions;
   readonly #folder = mkdtempSync(join(tmpdir(), "tambour-studio-"));
@@ -41,7 +41,7 @@ export class Studio {
     return studio;
   }
 
-  /** A file of the recordings that the product brings, of replies that were finished. */
+  /** File of the recordings that the product brings, of finished replies. */
   #recordings(): string {
     const file = join(this.#folder, "recordings.jsonl");
     const lines = ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"].flatMap((dialect) =>
@@ -96,7 +96,7 @@ export class Studio {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** A request to the interface, to prepare a test or to look at what it did. */
+  /** Sends a request to the API, to prepare a test or to check its effect. */
   async request(method: string, path: string, body?: unknown): Promise<unknown> {
     const { key } = this.#options;
     const response = await fetch(`${this.url}${path}`, {

@@ -7,7 +7,7 @@ import { allowedStyle, INLINE_TAGS } from "./sanitize.ts";
 const LIBRARY = join(import.meta.dirname, "../../../../crates/tambour");
 const source = (path: string) => readFileSync(join(LIBRARY, path), "utf8");
 
-/** The part of a file between two texts. */
+/** Part of a file between two texts. */
 function between(text: string, start: string, end: string): string {
   const from = text.indexOf(start) + start.length;
   const to = text.indexOf(end, from);
@@ -15,7 +15,7 @@ function between(text: string, start: string, end: string): string {
   return text.slice(from, to);
 }
 
-/** The texts in a piece of Rust. */
+/** Texts in a piece of Rust. */
 const textsOf = (rust: string): string[] => [...rust.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => textOf(text ?? ""));
 
 const textOf = (written: string): string =>

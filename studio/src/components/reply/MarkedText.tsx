@@ -42,7 +42,7 @@ export function MarkedText(props: MarkedTextProps) {
   const marks = useMemo(() => marksOf(text, findings), [text, findings]);
   const mark = chosen === null ? undefined : marks.find(({ finding }) => finding === chosen);
   const shown = mark?.start ?? place?.start;
-  // The part that was turned to, until another place is to be shown.
+  // Part chosen by the user, until another place is to be shown.
   const [turned, setTurned] = useState<{ part: number; from: number | undefined } | null>(null);
   const parts = starts.length;
   const wanted = shown === undefined ? (follow ? parts - 1 : 0) : partAt(starts, shown);
@@ -157,7 +157,7 @@ function TextLine({ line, segments, findings, chosen, onChoose, onPlace }: TextL
   );
 }
 
-/** Of several findings at one place, the one before the selected one: each click selects the next. */
+/** Finding to select at a place: the one before the selected one, so that clicks select each in turn. */
 function next(marks: readonly number[], chosen: number | null): number {
   const at = chosen === null ? -1 : marks.indexOf(chosen);
   return marks.at(at === -1 ? -1 : at - 1) ?? 0;

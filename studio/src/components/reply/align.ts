@@ -47,7 +47,7 @@ const FORMS = [(text: string) => text, escaped, encoded];
 /** Search distance after the last place. */
 const REACH = 200_000;
 
-/** Characters that are looked through in vain for one reply; what comes then has no place. */
+/** Most characters searched in vain for one reply; later texts have no place. */
 const MOST_IN_VAIN = 200_000_000;
 
 /**
@@ -72,7 +72,7 @@ export function placesOf(raw: string, events: readonly TypedEvent[]): (Place | n
   return events.map((event) => {
     const text = textOf(event).trim();
     if (text === "") return null;
-    // Of a text that was repaired further on, its beginning.
+    // Searches the beginning of a text that was repaired further on.
     const first = text.slice(0, 24);
     const begin = () => (first.length < 6 || first.length === text.length ? null : find(first));
     const found = find(text) ?? begin();

@@ -39,7 +39,7 @@ export class ByteIndex {
       bytes += bytesOf(this.#text.charCodeAt(at));
       at += 1;
     }
-    // Never between the halves of a surrogate pair.
+    // Skips the second half of a surrogate pair.
     if (at < this.#text.length && /[\uDC00-\uDFFF]/.test(this.#text.charAt(at))) at += 1;
     return at;
   }

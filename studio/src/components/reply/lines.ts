@@ -10,7 +10,7 @@ const LONGEST = 400;
 /** Lines of a text or of a part of it, without line ends; `first` is the number of the first one. */
 export function linesOf(text: string, from = 0, to = text.length, first = 1): Line[] {
   const lines: Line[] = [];
-  // What stands behind the last end of a line of a part is the next one's.
+  // Text after the last line end of a part belongs to the next part.
   const last = to < text.length && text[to - 1] === "\n" ? to - 1 : to;
   let start = from;
   let number = first;

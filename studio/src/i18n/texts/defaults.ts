@@ -1,6 +1,6 @@
 import { defineTexts } from "../texts.ts";
 
-/** Texts that the server has where nobody wrote others, by their names in the settings. */
+/** Default texts of the server, by their names in the settings. */
 export const defaults = defineTexts({
   fallback: {
     zh: "抱歉，我的响应格式有问题，请重新尝试您的请求。",

@@ -47,7 +47,7 @@ function ConversationPage({ id }: { id: string }) {
   const { head, messages, updates } = data;
   const [tab] = TABS.find(([name]) => name === params.get("tab")) ?? TABS[0];
   const first = head.data?.messages?.[0];
-  // Without a title it is called by what was said first.
+  // A conversation without a title is named by its first message.
   const said = first === undefined ? "" : wordsOf(first.request).trim().slice(0, 80);
   const title = head.data?.title ?? (head.data === null ? id : said === "" ? t("untitled") : said);
   const points = pointsOf(messages.rows, updates.rows);

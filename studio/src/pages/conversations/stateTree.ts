@@ -33,7 +33,7 @@ function membersOf(value: Json): [string | number, Json][] {
   return typeof value === "object" && value !== null ? Object.entries(value) : [];
 }
 
-/** A value on one line, shortened. */
+/** Value on one line, shortened. */
 export function preview(value: Json, most = 200): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > most ? `${text.slice(0, most)}…` : text;

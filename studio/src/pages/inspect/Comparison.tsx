@@ -10,7 +10,7 @@ import styles from "./Inspect.module.css";
 
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
-/** A reply before and after its repair, by lines. */
+/** Reply before and after its repair, by lines. */
 export function Comparison({ before, after, height }: { before: string; after: string | null; height: number }) {
   const t = useText(inspect);
   const lines = useMemo(() => (after === null ? [] : diffLines(before, after)), [before, after]);

@@ -9,13 +9,13 @@ import { blobOf, type CheckedText, exported, type Format, MEDIA_TYPES } from "./
 import { allRules } from "./rules.ts";
 
 type ExportMenuProps = {
-  /** Name of the file that was looked into. */
+  /** Name of the inspected file. */
   name: string;
   texts: () => AsyncIterable<CheckedText>;
   disabled?: boolean;
 };
 
-/** Hands out what was found, as a file. */
+/** Exports the findings as a file. */
 export function ExportMenu({ name, texts, disabled = false }: ExportMenuProps) {
   const t = useText(inspect);
   const { lineOf } = useProblemText();

@@ -15,7 +15,7 @@ import { filtered, type RecordFilter, rulesOf, statesOf } from "./records/filter
 import { type RecordFile, type Work } from "./records/RecordFile.ts";
 import { RuleCounts } from "./RuleCounts.tsx";
 
-/** A file of records: its table, the rules that they break, and one record looked into. */
+/** File of records: its table, the rules that they break, and one record in detail. */
 export function FileInspection({ file, profile }: { file: RecordFile; profile: "strict" | "lenient" }) {
   const t = useText(inspect);
   const format = useFormat();
@@ -29,7 +29,7 @@ export function FileInspection({ file, profile }: { file: RecordFile; profile: "
     return () => file.cancel();
   }, [file]);
 
-  // The index is one object that grows; its version says when.
+  // The index is one object that grows; its version changes each time.
   // eslint-disable-next-line react-hooks/exhaustive-deps
   const rows = useMemo(() => filtered(index, filter), [index, version, filter]);
   // eslint-disable-next-line react-hooks/exhaustive-deps

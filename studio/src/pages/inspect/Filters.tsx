@@ -15,7 +15,7 @@ type FiltersProps = {
   onChange: (filter: RecordFilter) => void;
 };
 
-/** Which records are shown. */
+/** Filters of the displayed records. */
 export function Filters({ index, version, filter, rules, onChange }: FiltersProps) {
   const t = useText(inspect);
   const texts = useText(reply);

@@ -16,7 +16,7 @@ import { TextInspection } from "./TextInspection.tsx";
 
 type Given = { text: string; dialect?: string | undefined; profile?: InspectOptions["profile"] };
 
-/** A text that another page hands over, such as the example of a rule. */
+/** Text from another page, such as the example of a rule. */
 function givenBy(state: unknown): Given | null {
   const given = state as { inspect?: Given } | null;
   return typeof given?.inspect?.text === "string" ? given.inspect : null;

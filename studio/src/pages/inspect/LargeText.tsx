@@ -9,11 +9,11 @@ type LargeTextProps = {
   name: string;
   kind: LargeKind;
   dialect: string;
-  /** Why the server refused it; without one it was not sent at all. */
+  /** Reason why the server refused it; absent if it was not sent at all. */
   reason?: string;
 };
 
-/** A text that is too large to be looked into: as it is, in parts, and the command that checks it. */
+/** Text too large to inspect: shown in parts, with the command that checks it. */
 export function LargeText({ file, name, kind, dialect, reason }: LargeTextProps) {
   const t = useText(inspect);
   const { bytes } = useFormat();

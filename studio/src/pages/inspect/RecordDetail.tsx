@@ -14,7 +14,7 @@ import { readText } from "./TextInspection.tsx";
 
 type RecordDetailProps = { file: RecordFile; at: number; profile: "strict" | "lenient" };
 
-/** One record of a file: read again from it, and looked into by the server. */
+/** Record of a file, read from it again and inspected by the server. */
 export function RecordDetail(props: RecordDetailProps) {
   const t = useText(inspect);
   const { file, at } = props;

@@ -17,7 +17,7 @@ import { type Reading } from "./TextInspection.tsx";
 
 type Part = "findings" | "events" | "shown" | "comparison" | "rules";
 
-/** A text with its marks, and beside it what was read from it. */
+/** Text with its marks, beside the result of reading it. */
 export function ReplyParts({ text, reading, height = 560 }: { text: string; reading: Reading; height?: number }) {
   const t = useText(inspect);
   const texts = useText(reply);
@@ -28,7 +28,7 @@ export function ReplyParts({ text, reading, height = 560 }: { text: string; read
   const { findings, events, repaired, contract } = reading;
   const places = useMemo(() => placesOf(text, events), [text, events]);
   const model = useMemo(() => ReplyModel.of(events), [events]);
-  // A reply that nothing was mended in stays word for word, however its dialect would write it.
+  // A reply without repairs stays verbatim, however its dialect would write it.
   const mended = findings.some(({ repair }) => repair !== null) || reading.verdict === "fail";
   const after = mended ? (repaired ?? null) : text;
   const place = event === null ? null : (places[event] ?? null);

@@ -13,7 +13,7 @@ type RuleCountsProps = {
   onChoose: (rule: string | undefined) => void;
 };
 
-/** The rules that records break, by frequency; one can be chosen to see its records alone. */
+/** Rules that records break, by frequency; choosing one shows only its records. */
 export function RuleCounts({ rules, chosen, onChoose }: RuleCountsProps) {
   const t = useText(inspect);
   const texts = useText(reply);

@@ -12,7 +12,7 @@ import { DIALECTS } from "../live/request.ts";
 import styles from "./Inspect.module.css";
 import { type ExplainedRule } from "./rules.ts";
 
-/** A rule with its examples; a code that several dialects have is shown for each. */
+/** Rule with its examples; a code of several dialects is shown for each. */
 export function Component() {
   const t = useText(inspect);
   const { code = "" } = useParams();

@@ -12,7 +12,7 @@ import { allRules, verdictsOf } from "./rules.ts";
 
 type RuleVerdictsProps = { contract: string; findings: readonly Finding[]; height: number };
 
-/** Each rule that a text is held to, and whether it keeps it. */
+/** Rules that a text is held to, each with its verdict. */
 export function RuleVerdicts({ contract, findings, height }: RuleVerdictsProps) {
   const t = useText(inspect);
   const { data, error, loading, reload } = useResource("rules", allRules);

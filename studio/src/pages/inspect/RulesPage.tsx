@@ -11,7 +11,7 @@ import { useText } from "../../i18n/useText.ts";
 import styles from "./Inspect.module.css";
 import { allRules, findRules, type Level } from "./rules.ts";
 
-/** All rules, to search. */
+/** All rules, with a search. */
 export function Component() {
   const t = useText(inspect);
   const { data, error, loading, reload } = useResource("rules", allRules);

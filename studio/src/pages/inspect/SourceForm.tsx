@@ -17,7 +17,7 @@ type SourceFormProps = {
   onInput: (input: Input | null) => void;
 };
 
-/** Longest text that stands in the field; a longer one is taken like a file. */
+/** Most characters in the field; a longer text is treated like a file. */
 const LONGEST = LONGEST_KEPT;
 
 const EXAMPLE = `<thinking>
@@ -33,14 +33,14 @@ Sit **between** your hips, not behind them.
 </final>
 `;
 
-/** Where what is looked into comes from: pasted, dropped or opened. */
+/** Input of the page: pasted, dropped or opened. */
 export function SourceForm({ start, options, onOptions, onInput }: SourceFormProps) {
   const t = useText(inspect);
   const [text, setText] = useState(start.length > LONGEST ? "" : start);
   const [over, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   const id = useId();
-  // Rules are pages of their own: the text is there again on the way back.
+  // Keeps the text for the way back from the page of a rule.
   useEffect(() => keepReply({ text, ...options }), [text, options]);
 
   async function open(file: File | undefined): Promise<void> {

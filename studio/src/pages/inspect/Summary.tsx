@@ -7,7 +7,7 @@ import { type Reading } from "./TextInspection.tsx";
 
 type SummaryProps = { reading: Reading; kind: "reply" | "transcript"; actions?: ReactNode };
 
-/** The verdict on a text, in a line. */
+/** Verdict on a text, in one line. */
 export function Summary({ reading, kind, actions }: SummaryProps) {
   const t = useText(inspect);
   const { contract, verdict, findings } = reading;

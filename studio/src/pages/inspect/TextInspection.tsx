@@ -11,17 +11,17 @@ import { type InspectOptions } from "./SourceForm.tsx";
 import { Summary } from "./Summary.tsx";
 import { eventsOf } from "./transcript.ts";
 
-/** What the server says of a text. */
+/** Result of the server for a text. */
 export type Reading = {
   readonly contract: string;
   readonly verdict: "pass" | "fail";
   readonly findings: readonly Finding[];
   readonly events: readonly TypedEvent[];
-  /** The reply as it should have been; `undefined` for a transcript, which has none. */
+  /** Repaired reply; `undefined` for a transcript, which has none. */
   readonly repaired: string | null | undefined;
 };
 
-/** Reads a text with both routes of the server: whether it keeps its contract, and what it comes to. */
+/** Reads a text with both routes of the server: for its verdict, and for its events. */
 export async function readText(
   text: string,
   kind: "reply" | "transcript",
@@ -42,7 +42,7 @@ export async function readText(
 
 type TextInspectionProps = { text: string; kind: "reply" | "transcript"; name: string; options: InspectOptions };
 
-/** A reply or a transcript, looked into. */
+/** Inspection of a reply or a transcript. */
 export function TextInspection({ text, kind, name, options }: TextInspectionProps) {
   const { dialect, profile } = options;
   const reading = useResource(`${dialect} ${profile}`, (signal) => readText(text, kind, options, signal));

@@ -1,12 +1,12 @@
 import { linesOf } from "../../components/reply/lines.ts";
 
-/** A line of a comparison. */
+/** Line of a comparison. */
 export type DiffLine = { readonly kind: "same" | "removed" | "added"; readonly text: string };
 
 /** Most pairs of lines that are compared. */
 const MOST_CELLS = 4_000_000;
 
-/** The lines of two texts: those of both once, the others as removed and added. Long ones are broken, as a list shows them. */
+/** Lines of two texts: common ones once, the others as removed and added. Long ones are broken, as in a list. */
 export function diffLines(before: string, after: string): DiffLine[] {
   return wholeLines(before, after).flatMap((line) => linesOf(line.text).map(({ start, end }) => ({ ...line, text: line.text.slice(start, end) })));
 }
@@ -26,7 +26,7 @@ function wholeLines(before: string, after: string): DiffLine[] {
   ];
 }
 
-/** Longest common lines, by the table of their lengths; a part too large for it is shown as changed as a whole. */
+/** Longest common lines, by the table of their lengths; a part too large for it counts as changed as a whole. */
 function middle(one: readonly string[], other: readonly string[]): DiffLine[] {
   const removed = (text: string): DiffLine => ({ kind: "removed", text });
   const added = (text: string): DiffLine => ({ kind: "added", text });

@@ -2,7 +2,7 @@ import { kindOf } from "./kind.ts";
 import { MOST_BYTES } from "./large.ts";
 import { RecordFile } from "./records/RecordFile.ts";
 
-/** What is looked into; another number for each. */
+/** Input of an inspection, each with a number of its own. */
 export type Input =
   | { readonly kind: "reply" | "transcript"; readonly text: string; readonly name: string; readonly number: number }
   | { readonly kind: "large"; readonly of: "reply" | "transcript"; readonly file: Blob; readonly name: string; readonly number: number }
@@ -10,7 +10,7 @@ export type Input =
 
 let inputs = 0;
 
-/** Characters and bytes that the kind of a text is found by. */
+/** Length of the beginning that tells the kind of a text, in characters and in bytes. */
 const HEAD = 256 * 1024;
 
 export function inputOf(text: string, name = "reply.txt"): Input {
@@ -23,7 +23,7 @@ export function inputOf(text: string, name = "reply.txt"): Input {
   return file.size > MOST_BYTES ? { kind: "large", of: kind, file, name, number: inputs } : { kind, text, name, number: inputs };
 }
 
-/** A file: records stay in it, and so does a text that is too large; another is read as a whole. */
+/** Input of a file: records stay in it, and so does a text that is too large; another is read as a whole. */
 export async function inputOfFile(file: File): Promise<Input> {
   inputs += 1;
   const head = await file.slice(0, HEAD).text();

@@ -1,11 +1,11 @@
 import { type InspectOptions } from "./SourceForm.tsx";
 
-/** The text of the page while another one is shown, such as that of a rule. */
+/** Text of the page, kept while another page is shown, such as that of a rule. */
 export type KeptReply = InspectOptions & { readonly text: string };
 
 const KEY = "tambour.inspect";
 
-/** Longest text that is kept, in characters. */
+/** Most characters of a text that is kept. */
 export const LONGEST_KEPT = 200_000;
 
 export function keptReply(storage: Storage = sessionStorage): KeptReply | null {
@@ -18,12 +18,12 @@ export function keptReply(storage: Storage = sessionStorage): KeptReply | null {
   }
 }
 
-/** Keeps a text as long as the tab is open; an empty or a very long one is not kept. */
+/** Keeps a text while the tab is open; an empty or a very long one is not kept. */
 export function keepReply(reply: KeptReply, storage: Storage = sessionStorage): void {
   try {
     if (reply.text.trim() === "" || reply.text.length > LONGEST_KEPT) storage.removeItem(KEY);
     else storage.setItem(KEY, JSON.stringify(reply));
   } catch {
-    // It stays on the page.
+    // The text stays on the page.
   }
 }

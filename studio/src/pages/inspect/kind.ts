@@ -1,7 +1,7 @@
-/** What a text is: one reply, the transcript of a stream, or records, one a line. */
+/** Kind of a text: one reply, the transcript of a stream, or records, one a line. */
 export type Kind = "reply" | "transcript" | "records";
 
-/** Events that end a stream of the server, and that no reply has. */
+/** Events of the server's streams, mostly at their end, that no reply has. */
 const ENDS = new Set(["completed", "error", "status", "heartbeat"]);
 const ENDS_IN_TEXT = /^(?:event:\s*|\s*\{\s*"event"\s*:\s*")(?:status|heartbeat|completed|error)\b/m;
 
@@ -19,7 +19,7 @@ function objectOf(line: string): Fields | null {
 /** Fields that hold a reply in a record. */
 const REPLY_FIELDS = ["reply", "raw", "chunks", "output", "response", "completion", "text", "content", "in", "message_id"];
 
-/** The kind of a text, of its beginning: `whole` says that nothing follows. */
+/** Kind of a text, from its beginning; `whole` if nothing follows. */
 export function kindOf(head: string, whole = true): Kind {
   const lines = head.split("\n").map((line) => line.trim());
   // The last line of a beginning may be cut.
@@ -34,9 +34,9 @@ export function kindOf(head: string, whole = true): Kind {
     const ended = complete.some((line) => ENDS.has(String(objectOf(line)?.["event"])));
     return ended || ENDS_IN_TEXT.test(head) ? "transcript" : "reply";
   }
-  // A conversation as it is exported begins with itself.
+  // An exported conversation begins with itself.
   if (typeof object["conversation_id"] === "string") return "records";
-  // A reply of one line may be an object too, of a plan for instance.
+  // A reply of one line may be an object too, such as a plan.
   const record = REPLY_FIELDS.some((name) => name in object) && ("id" in object || "message_id" in object || complete.length > 1);
   return record ? "records" : "reply";
 }

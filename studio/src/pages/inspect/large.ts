@@ -1,9 +1,9 @@
-/** Most bytes of a text that is looked into: as many as a reply has by default (`limits.input`). */
+/** Most bytes of an inspected text: the default limit of a reply (`limits.input`). */
 export const MOST_BYTES = 16 * 1024 * 1024;
 
 export type LargeKind = "reply" | "transcript" | "record";
 
-/** The command that checks a file with a text that is too large here. */
+/** Command that checks a file with a text too large to inspect here. */
 export function commandOf(kind: LargeKind, { name, size, dialect }: { name: string; size: number; dialect: string }): string {
   const contract = kind === "transcript" ? "events" : dialect;
   return [
@@ -15,5 +15,5 @@ export function commandOf(kind: LargeKind, { name, size, dialect }: { name: stri
   ].join(" ");
 }
 
-/** A name as a shell takes it. */
+/** Name quoted for a shell. */
 const quoted = (name: string): string => (/^[\w.][\w.-]*$/.test(name) ? name : `'./${name.replaceAll("'", "'\\''")}'`);

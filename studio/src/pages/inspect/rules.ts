@@ -1,7 +1,7 @@
 import { api } from "../../api/client.ts";
 import { type Finding, type Schemas } from "../../api/types.ts";
 
-/** What a rule demands. */
+/** Strength of a rule. */
 export type Level = "must" | "should" | "info";
 
 export type Rule = Schemas["Rules"]["data"][number];
@@ -9,7 +9,7 @@ export type ExplainedRule = Schemas["ExplainedRules"]["data"][number];
 
 let loaded: Promise<readonly Rule[]> | null = null;
 
-/** All rules; they are the same as long as the server is, so they are asked for once. */
+/** All rules; they change only with the server, so they are loaded once. */
 export function allRules(): Promise<readonly Rule[]> {
   loaded ??= api.get("/api/v1/rules").then(
     ({ data }) => data.data,
@@ -23,16 +23,16 @@ export function allRules(): Promise<readonly Rule[]> {
 
 export type RuleVerdict = { readonly rule: Rule; readonly findings: number; readonly repaired: number };
 
-/** Parts of the product whose rules hold whatever a reply is written in. */
+/** Parts of the product whose rules apply to every dialect. */
 const EVERYWHERE = new Set(["json", "pipeline"]);
 
-/** Rules that a text is held to, broken ones first, in the order of the server otherwise. */
+/** Rules that a text is held to, broken ones first, otherwise in the server's order. */
 export function verdictsOf(rules: readonly Rule[], contract: string, findings: readonly Finding[]): RuleVerdict[] {
   const verdicts: RuleVerdict[] = [];
   const named = (finding: Finding, rule: Rule) => finding.code === rule.code && rule.rows.includes(finding.rule);
   for (const rule of rules) {
     const of = findings.filter((finding) => named(finding, rule));
-    // A finding of a rule that several parts have is told once, of the contract if that has it.
+    // A finding of a rule with several owners is shown once, at the contract if that has the rule.
     const own = rule.owner === contract;
     const elsewhere = rules.some((other) => other !== rule && other.owner === contract && other.code === rule.code);
     if (!own && (elsewhere || (of.length === 0 && !EVERYWHERE.has(rule.owner)))) continue;
@@ -41,7 +41,7 @@ export function verdictsOf(rules: readonly Rule[], contract: string, findings: r
   return verdicts.sort((one, other) => Number(other.findings > 0) - Number(one.findings > 0));
 }
 
-/** Rules that have a word in their code, rows or title, and belong to an owner. */
+/** Rules of an owner with all search words in their code, rows, title or owner. */
 export function findRules(rules: readonly Rule[], text: string, owner: string | undefined): Rule[] {
   const words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
   return rules.filter((rule) => {

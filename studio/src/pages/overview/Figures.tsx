@@ -4,7 +4,7 @@ import styles from "./OverviewPage.module.css";
 import { type FiguresOfRange } from "./ranges.ts";
 import { validOf } from "./series.ts";
 
-/** The figures that are seen first. */
+/** Figures shown first. */
 export function Figures({ figures: { total, currency } }: { figures: FiguresOfRange }) {
   const t = useText(overview);
   const { number, percent } = useFormat();

@@ -23,7 +23,7 @@ export function Plots({ figures }: { figures: FiguresOfRange }) {
       : new Date(step).toLocaleDateString(locale, { month: "numeric", day: "numeric", timeZone: "UTC" }),
   );
   const common = { titled: false, labels, labelName: t(by === "hour" ? "time" : "day") } as const;
-  // Between a few of them the axis has halves.
+  // Axis ticks between small counts have halves.
   const count = (value: number) => number(value, 1);
   const milliseconds = (value: number) => t("milliseconds", { value: number(value) });
   const orNone = (value: number | null) => (value === null ? "–" : milliseconds(value));

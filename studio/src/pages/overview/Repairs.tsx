@@ -6,7 +6,7 @@ import { type FiguresOfRange } from "./ranges.ts";
 /** Most rules that are shown. */
 const MOST = 12;
 
-/** How often each rule repaired something, the most frequent first. */
+/** Repairs of each rule, most frequent first. */
 export function Repairs({ rules }: { rules: FiguresOfRange["repairs"] }) {
   const t = useText(overview);
   const { number } = useFormat();

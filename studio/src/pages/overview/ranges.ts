@@ -1,10 +1,10 @@
 import { api } from "../../api/client.ts";
 import { type Schemas } from "../../api/types.ts";
 
-/** Figures up to the time at which they were loaded. */
+/** Figures, with the time at which they were loaded. */
 export type FiguresOfRange = Schemas["Figures"] & { readonly until: number };
 
-/** Ranges that can be chosen: their days, and the length of their steps. */
+/** Selectable ranges: their days, and the length of their steps. */
 export const RANGES = {
   "2d": { days: 2, by: "hour" },
   "7d": { days: 7, by: "day" },
@@ -16,7 +16,7 @@ export type Range = keyof typeof RANGES;
 
 const DAY_MS = 86_400_000;
 
-/** The range of that name; a week for any other name. */
+/** Range of a name; a week for any other name. */
 export function rangeOf(name: string | null): Range {
   return name !== null && Object.hasOwn(RANGES, name) ? (name as Range) : "7d";
 }

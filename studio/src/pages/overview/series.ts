@@ -3,15 +3,15 @@ import { type FiguresOfRange } from "./ranges.ts";
 type Row = FiguresOfRange["data"][number];
 type Count = "input_tokens" | "output_tokens" | "cost";
 
-/** Upstreams, and rules, that have a series of their own; the others share one. */
+/** Most upstreams, or rules, with a series of their own; the others share one. */
 const MOST = 5;
 
-/** Number of those of a list that have one. */
+/** Number of rows with a series of their own, out of `all`. */
 const ownOf = (all: number): number => (all > MOST ? MOST - 1 : MOST);
 
 type Steps = Pick<FiguresOfRange, "from" | "to" | "by" | "until">;
 
-/** All steps of a range, also those without replies, as the server names them. */
+/** All steps of a range, also those without replies, in the server's notation. */
 export function stepsOf({ from, to, by, until }: Steps): string[] {
   const [first, last] = [Date.parse(`${from}T00:00:00Z`), Date.parse(`${to}T00:00:00Z`)];
   const [length, count] = by === "hour" ? [3_600_000, 24] : [86_400_000, 1];
@@ -23,7 +23,7 @@ export function stepsOf({ from, to, by, until }: Steps): string[] {
   return steps;
 }
 
-/** A value for each step: of the row that is of that step, else the value of none. */
+/** Value for each step: that of its row, or `none` without one. */
 export function byStep<T, V>(
   steps: readonly string[],
   rows: readonly (T & { readonly time: string })[],

@@ -21,7 +21,7 @@ type ChatProps = {
   onInspect: (round: number) => void;
 };
 
-/** What was said, turn by turn, and the turn that runs. */
+/** Conversation so far, turn by turn, with the running turn. */
 export function Chat({ turns, rounds, pending, onFork, onInspect }: ChatProps) {
   const t = useText(run);
   const count = turns.length + (pending === null ? 0 : 1);
@@ -94,7 +94,7 @@ function Said({ turn, rounds, onFork, onInspect }: { turn: RecordedTurn } & Omit
   );
 }
 
-/** What was decided after a round, with its reason and what still stands in the way. */
+/** Decision after a round, with its reason and the unmet conditions. */
 function Decided({ decision }: { decision: Decision }) {
   const t = useText(run);
   const words = useDecisionWords();

@@ -9,7 +9,7 @@ import { isOver, type Result } from "./model.ts";
 import { type Input as Said } from "./sendInput.ts";
 import { shownValue, valueOf } from "./variables.ts";
 
-/** Kinds of requests to the client by their events. */
+/** Kinds of requests to the client, by event. */
 const KINDS = { skill: "skill", form: "form", picture: "picture" } as const;
 
 type Kind = keyof typeof KINDS;
@@ -22,7 +22,7 @@ type ComposerProps = {
   onCancel: () => void;
 };
 
-/** Where the user's words are written, or what the client is asked for is answered. */
+/** Field for the user's words, or for the answer to a request to the client. */
 export function Composer({ status, turn, busy, onSay, onCancel }: ComposerProps) {
   const t = useText(run);
   const [text, setText] = useState("");

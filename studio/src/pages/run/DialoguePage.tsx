@@ -27,10 +27,10 @@ import { useDialogue, type Whole } from "./useDialogue.ts";
 import { type Play, usePlay } from "./usePlay.ts";
 import { useTurn } from "./useTurn.ts";
 
-/** A dialogue beside its script. */
+/** Dialogue beside its script. */
 export function Component() {
   const { dialogueId = "" } = useParams();
-  // A fork opened from here is another dialogue, with nothing of this one.
+  // A fork opened from here is another dialogue, and shares no state with this one.
   return <Dialogue key={dialogueId} id={dialogueId} />;
 }
 
@@ -38,7 +38,7 @@ function Dialogue({ id }: { id: string }) {
   const t = useText(run);
   const scripts = useScripts();
   const { data, error, reload } = useDialogue(id);
-  // Read once: going back to the page plays nothing again.
+  // Reads it once, so that going back to the page does not play again.
   const [play] = useState<Play | null>(usePlayOnce());
   const script = data === null ? "" : nameOf(scripts.data, data.dialogue.script_id);
   const title = data === null ? t("chat") : `${script} · ${data.dialogue.session ?? ""}`;
@@ -134,7 +134,7 @@ function Body({ id, whole, play, reload }: BodyProps) {
   const { dialogue, turns, rounds, coverage } = whole;
   const turn = useTurn(id, turns.length, reload);
   const playing = usePlay(id, play, reload);
-  // Once the turn that ran is loaded its place is among the others.
+  // A turn that has ended and is loaded is among the others.
   const pending = turn.pending !== null && turns.length <= turn.pending.after ? turn.pending : null;
 
   const inspected = Number(params.get("round") ?? "0");

@@ -7,7 +7,7 @@ import { type Reach, reachOf, summaryOf, treeOf } from "./tree.ts";
 
 type PlaceTreeProps = {
   coverage: Coverage;
-  /** Path of the action that comes next. */
+  /** Path of the next action. */
   path: string | null;
 };
 
@@ -15,7 +15,7 @@ type PlaceTreeProps = {
 type ExitName = "exit_criteria" | "llm_suggestion" | "max_rounds" | "answered" | "unanswered";
 
 
-/** The session as a tree, with the place of the dialogue and what was reached so far. */
+/** Session as a tree, with the place of the dialogue and the coverage so far. */
 export function PlaceTree({ coverage, path }: PlaceTreeProps) {
   const t = useText(run);
   return (
@@ -46,7 +46,7 @@ export function PlaceTree({ coverage, path }: PlaceTreeProps) {
 
 type ActionProps = { action: ActionCoverage; number: number; here: boolean; over: boolean };
 
-/** A ring where the dialogue stands, a hollow dot before what is still to come, a tick behind what it has left. */
+/** Ring for the current action, tick for a reached one, minus for one left out, else a hollow dot. */
 function Mark({ reach, here, over }: { reach: Reach } & Pick<ActionProps, "here" | "over">) {
   const t = useText(run);
   if (here) return <span className={styles["ring"]} role="img" aria-label={t("here")} />;

@@ -12,12 +12,12 @@ import styles from "./ReplayTest.module.css";
 import { useDecisionWords } from "./useDecisionWords.ts";
 import { shownValue } from "./variables.ts";
 
-/** What a replay came to, and whether the version is in use. */
+/** Result of a replay; `isDraft` if the version is not in use. */
 type Outcome = Replayed & { readonly isDraft: boolean };
 
 type ReplayTestProps = { dialogue: string; script: string; onClose: () => void };
 
-/** Runs a test of the script without a model: of this run, or of a file. */
+/** Runs a test of the script without a model, from this run or from a file. */
 export function ReplayTest({ dialogue, script, onClose }: ReplayTestProps) {
   const t = useText(run);
   const { line } = useProblemText();
@@ -88,7 +88,7 @@ function Result({ result }: { result: Outcome }) {
   return (
     <>
       <Alert type="error" showIcon role="status" title={t("differs", { count: differences.length, version })} />
-      {/* Keys scroll what has the focus. */}
+      {/* Keys scroll the focused element. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div className={styles["table"]} tabIndex={0} role="region" aria-label={t("replay")}>
         <table>

@@ -14,10 +14,10 @@ import { shownValue } from "./variables.ts";
 
 type StatusName = "completed" | "failed" | "running" | "interrupted";
 
-/** A text above this is not marked: it is shown in parts. */
+/** Most characters of a text that is marked; a longer one is shown in parts. */
 const LONG = 200_000;
 
-/** What a model was asked in a round, what it answered, and what was made of it. */
+/** Prompt of a round, the model's reply, and the result. */
 export function RoundDrawer({ round, onClose }: { round: Round | null; onClose: () => void }) {
   const t = useText(run);
   return (
@@ -144,7 +144,7 @@ function Prompt({ round }: { round: Round }) {
 
 function Marked({ pieces, label }: { pieces: readonly Piece[]; label: string }) {
   return (
-    // Keys scroll what has the focus.
+    // Keys scroll the focused element.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <pre className={styles["prompt"]} tabIndex={0} role="region" aria-label={label}>
       {pieces.map(({ text, name }, index) =>

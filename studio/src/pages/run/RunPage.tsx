@@ -20,7 +20,7 @@ import { StatusTag } from "./StatusTag.tsx";
 const STATUSES = ["active", "awaiting_ack", "awaiting_answer", "completed", "failed"] as const;
 const PAGE = 200;
 
-/** An address without what a new run begins with. */
+/** Address without the parameters of a new run. */
 function withoutStart(address: URLSearchParams): URLSearchParams {
   const next = new URLSearchParams(address);
   next.delete("new");
@@ -28,7 +28,7 @@ function withoutStart(address: URLSearchParams): URLSearchParams {
   return next;
 }
 
-/** The runs that there are, and the way to a new one. */
+/** Lists the runs, and starts new ones. */
 export function Component() {
   const t = useText(run);
   const frame = useText(app);

@@ -19,19 +19,19 @@ type Mode = "self" | "answers" | "role";
 
 const STATES = { draft: "versionDraft", published: "versionPublished", other: "version" } as const;
 
-/** What the page of a dialogue is told when it is opened to play by itself. */
+/** Navigation state that makes the page of a dialogue play it. */
 export type StartState = { readonly play?: Play };
 
 type StartFormProps = {
   scripts: readonly Script[];
-  /** The script that is chosen first. */
+  /** Script chosen at first. */
   scriptId: string | null;
-  /** The version of that script; the last one if `null`. */
+  /** Version of that script; `null` for the last one. */
   version: number | null;
   onClose: () => void;
 };
 
-/** How a run begins: script, session, step, variables, and who answers. */
+/** Form for a new run: script, session, step, variables, and who answers. */
 export function StartForm({ scripts, scriptId, version, onClose }: StartFormProps) {
   const t = useText(run);
   const { line } = useProblemText();
@@ -50,7 +50,7 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
 
   const row = scripts.find(({ script_id: id }) => id === script);
   const given = script === scriptId ? version : null;
-  // The published version need not exist: the last one always does.
+  // The published version may not exist; the last one always does.
   const asked = picked ?? given ?? row?.latest ?? null;
   const text = useResource(script === null ? null : `script ${script} ${asked ?? ""}`, async (signal) => {
     const { data } = await api.get("/api/v1/scripts/{id}", { path: { id: script ?? "" }, query: { version: asked }, signal });
@@ -197,7 +197,7 @@ export function StartForm({ scripts, scriptId, version, onClose }: StartFormProp
         )}
       </Form>
       {error !== null && (
-        // The form may be longer than the window.
+        // Scrolls to the error, as the form may be longer than the window.
         <div ref={(shown) => shown?.scrollIntoView({ block: "nearest" })}>
           <Alert type="error" showIcon role="alert" title={line(error)} />
         </div>

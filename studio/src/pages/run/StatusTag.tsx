@@ -4,7 +4,7 @@ import styles from "./StatusTag.module.css";
 
 type Status = "active" | "awaiting_ack" | "awaiting_answer" | "completed" | "failed";
 
-/** Where a dialogue stands. */
+/** Status of a dialogue. */
 export function StatusTag({ status }: { status: Status }) {
   const t = useText(run);
   return (

@@ -1,6 +1,6 @@
 import { callsOf, type Round } from "./model.ts";
 
-/** A call of a model in a turn; `attempt` is its number where the model was asked more than once for one round. */
+/** Call of a model in a turn; `attempt` is its number if there were several for one round. */
 export type Call = { readonly round: Round; readonly attempt: number | null; readonly isUnusable: boolean };
 
 /** Calls of one turn, in order. */

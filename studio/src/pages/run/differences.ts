@@ -2,10 +2,10 @@ import { type Replayed } from "./model.ts";
 
 type Difference = Replayed["differences"][number];
 
-/** One field of a claim, with the value it has. */
+/** Field of a claim, with its value. */
 export type Claim = { readonly field: string; readonly value: unknown };
 
-/** Claims about one thing of a turn that came otherwise: what was expected, and what was found. */
+/** Claims about one subject of a turn that differ, as expected and as found. */
 export type DifferenceRow = {
   readonly turn: number;
   /** First part of the field: `position` of `position.phase`. */
@@ -14,7 +14,7 @@ export type DifferenceRow = {
   readonly found: readonly Claim[];
 };
 
-/** Differences by turn and subject, in their order: parts of one decision or place belong together. */
+/** Differences by turn and subject, in order: fields of one decision or place belong together. */
 export function rowsOf(differences: readonly Difference[]): DifferenceRow[] {
   const rows = new Map<string, { turn: number; subject: string; expected: Claim[]; found: Claim[] }>();
   for (const { turn, field, expected, found } of differences) {

@@ -1,7 +1,7 @@
 import { type Dialogue } from "./model.ts";
 import { nameOf, type Script } from "./scripts.ts";
 
-/** Dialogues in which every word that is looked for occurs: in the names of script and session, or the id. */
+/** Dialogues that contain every search word in the names of script and session, or in the id. */
 export function found(dialogues: readonly Dialogue[], scripts: readonly Script[] | null, words: string): Dialogue[] {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
   return dialogues.filter((dialogue) => {

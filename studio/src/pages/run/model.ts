@@ -43,7 +43,7 @@ export type RoundFinding = {
   readonly repair?: string | null;
 };
 
-/** What the trace has of one call of a model. */
+/** Round, as the trace records it. */
 export type Round = {
   readonly number: number;
   readonly turn?: string | null;
@@ -73,7 +73,7 @@ export type Round = {
   readonly error?: Fault | null;
 };
 
-/** Rounds in which a model was asked. */
+/** Rounds with a model call. */
 export const callsOf = (rounds: readonly Round[]): Round[] => rounds.filter(({ prompt }) => prompt !== undefined);
 
 export type Request = {
@@ -95,7 +95,7 @@ export type Result = Omit<Turn, "position" | "metadata" | "error" | "request" | 
   readonly request: Request | null;
 };
 
-/** The same turn with the types of its parts, which the description leaves open. */
+/** Turn with the types of its parts, which the API description leaves open. */
 export const resultOf = (turn: Turn): Result => turn as unknown as Result;
 
 export const isOver = (status: string): boolean => status === "completed" || status === "failed";

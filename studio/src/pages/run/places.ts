@@ -6,7 +6,7 @@ type Child = { readonly node: Node; readonly path: string };
 
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Items of the first of these lists that is there. */
+/** Items of the first of these lists that exists. */
 function childrenOf({ node, path }: Child, keys: readonly string[]): Child[] {
   const key = keys.find((one) => one in node);
   const list = key === undefined ? undefined : node[key];
@@ -15,19 +15,19 @@ function childrenOf({ node, path }: Child, keys: readonly string[]): Child[] {
   return list.flatMap((item: unknown, index) => (isNode(item) ? [{ node: item, path: `${begin}[${index}]` }] : []));
 }
 
-/** Names stand under the first of these keys; numbers and truth values are names too. */
+/** Name under the first of these keys; numbers and truth values are names too. */
 function nameOf({ node }: Child, keys: readonly string[]): string {
   const name = node[keys.find((key) => key in node) ?? ""];
   return typeof name === "string" ? name : typeof name === "number" || typeof name === "boolean" ? String(name) : "";
 }
 
-/** Sessions of a script, in the older flat layout only one. */
+/** Sessions of a script; the older flat layout has only one. */
 function sessionsOf(script: Node): Child[] {
   const { session } = script;
   return isNode(session) ? [{ node: session, path: "session" }] : childrenOf({ node: script, path: "" }, ["sessions"]);
 }
 
-/** Sessions of a script with the paths of their steps, in which a dialogue may begin. */
+/** Sessions of a script, with the paths of the steps at which a dialogue may begin. */
 export function placesIn(script: unknown): SessionPlaces[] {
   if (!isNode(script)) return [];
   return sessionsOf(script).map((session) => ({

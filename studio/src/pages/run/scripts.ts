@@ -5,7 +5,7 @@ import { wholeList } from "../../api/wholeList.ts";
 
 export type Script = Schemas["Script"];
 
-/** The scripts that there are, by id. */
+/** Loads all scripts. */
 export function useScripts() {
   return useResource("scripts of runs", (signal) =>
     wholeList(
@@ -15,13 +15,13 @@ export function useScripts() {
   );
 }
 
-/** Name of a script, or its id where it is gone. */
+/** Name of a script; its id if it was removed. */
 export const nameOf = (scripts: readonly Script[] | null, id: string): string =>
   scripts?.find(({ script_id: known }) => known === id)?.name ?? id;
 
 export type VersionToRun = { readonly version: number; readonly state: "draft" | "published" | "other" };
 
-/** Versions that a run may begin with, the last one first: the last, the published, and one that was asked for. */
+/** Versions that a run may begin with, newest first: the last, the published and the requested one. */
 export function versionsToRun(script: Script | undefined, asked: number | null): VersionToRun[] {
   const { latest, published = null } = script ?? {};
   const numbers = new Set([latest ?? null, published, asked].filter((one) => one !== null));

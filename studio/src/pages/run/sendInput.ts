@@ -6,11 +6,11 @@ import { followEvents, type Stream } from "../../api/stream.ts";
 export type Input = { readonly text?: string; readonly answer?: { readonly call_id: string; readonly value: unknown } };
 
 export type InputHandlers = {
-  /** The next text of the message. */
+  /** Called with the next text of the message. */
   onText: (text: string) => void;
-  /** Whether the connection is gone and made again. */
+  /** Called with true when the connection is lost, and with false when it is back. */
   onDropped: (dropped: boolean) => void;
-  /** Why the input was not taken, if it was not; and whether the turn has failed. */
+  /** Called at the end: `error` if the input was refused, `failed` if the turn failed. */
   onEnd: (error: ApiError | null, failed: boolean) => void;
 };
 
@@ -18,8 +18,8 @@ const TRIES = 8;
 const WAIT_MS = 700;
 
 /**
- * Sends an input and reads the stream of its turn. Before the first event a lost connection sends the same input again,
- * under the same word, which the server takes once; later the stream goes on from the last event that was seen.
+ * Sends an input and reads the stream of its turn. After a loss before the first event, it sends the same input again with
+ * the same id, which the server accepts once; after a later loss the stream resumes after the last event received.
  */
 export function sendInput(dialogue: string, input: Input, handlers: InputHandlers): { close: () => void } {
   const word = crypto.randomUUID();

@@ -3,8 +3,8 @@ export type Piece = { readonly text: string; readonly name: string | null };
 const PLACE = /\{%\s*([^{}%]+?)\s*%\}|\{([^{}\s"':,]+)\}/gu;
 
 /**
- * A prompt in pieces: literal text of its template, and what was put in, with the name of the variable. `null` where
- * the prompt was not made of this template.
+ * Splits a prompt into pieces: literal text of its template, and values with the names of their variables. `null` if
+ * the prompt was not made from this template.
  */
 export function substituted(template: string, prompt: string): Piece[] | null {
   const pieces: Piece[] = [];
@@ -12,7 +12,7 @@ export function substituted(template: string, prompt: string): Piece[] | null {
   let from = 0;
   let name: string | null = null;
   const put = (literal: string, last: boolean): boolean => {
-    // A value may hold the literal that follows it: the last one ends with the prompt, others begin where they first can.
+    // A value may contain the literal after it: the last literal ends the prompt, the others match at the first occurrence.
     const found = last && literal !== "" && prompt.endsWith(literal) ? prompt.length - literal.length : prompt.indexOf(literal, at);
     const end = literal === "" && last ? prompt.length : found;
     if (end < at || (name === null && end !== at)) return false;

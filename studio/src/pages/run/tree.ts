@@ -36,7 +36,7 @@ export function reachOf(action: ActionCoverage): Reach {
 
 export type Summary = { readonly reached: number; readonly all: number; readonly exits: number; readonly allExits: number };
 
-/** How much of a session was reached: actions, and ways in which they may end. */
+/** Coverage of a session: its actions, and their possible exits. */
 export function summaryOf(actions: readonly ActionCoverage[]): Summary {
   const exits = actions.flatMap((action) => action.exits);
   return {

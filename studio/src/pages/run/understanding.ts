@@ -3,11 +3,11 @@ import { type ActionCoverage, type Round } from "./model.ts";
 export type Understanding = {
   readonly labels: readonly string[];
   readonly values: readonly number[];
-  /** Threshold of the action that was assessed last. */
+  /** Threshold of the last assessed action. */
   readonly threshold: number | null;
 };
 
-/** Understanding as the model assessed it, round by round. */
+/** Understanding as assessed by the model, round by round. */
 export function understandingOf(rounds: readonly Round[], actions: readonly ActionCoverage[]): Understanding {
   const assessed = rounds.filter((round) => round.asked_again !== true && levelOf(round) !== null);
   const last = assessed.at(-1);

@@ -11,7 +11,7 @@ const UNMET = {
 
 const SOURCES = { exit_criteria: "exit_criteria", llm_suggestion: "llm_suggestion", max_rounds: "max_rounds" } as const;
 
-/** Words for the parts of an exit decision; a name that is not known stays as it is. */
+/** Words for the parts of an exit decision; an unknown name stays unchanged. */
 export function useDecisionWords() {
   const t = useText(run);
   return {

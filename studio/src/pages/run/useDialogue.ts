@@ -33,7 +33,7 @@ async function load(id: string, signal: AbortSignal): Promise<Whole> {
   return { dialogue: dialogue.data, coverage: coverage.data, turns, rounds };
 }
 
-/** A dialogue with its turns, its calls of models, and what of its session it has reached. */
+/** Loads a dialogue with its turns, model calls and coverage. */
 export function useDialogue(id: string) {
   const loader = useCallback((signal: AbortSignal) => load(id, signal), [id]);
   return useResource(`dialogue ${id}`, loader);

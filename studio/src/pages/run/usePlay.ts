@@ -11,7 +11,7 @@ export type PlayState =
 
 const EVERY_MS = 700;
 
-/** Plays a dialogue by itself; what it has come to is loaded again and again meanwhile. */
+/** Plays a dialogue automatically, and reloads it repeatedly meanwhile. */
 export function usePlay(dialogue: string, play: Play | null, reload: () => void) {
   const [state, setState] = useState<PlayState>({ state: play === null ? "idle" : "playing" });
   const stop = useRef<AbortController | null>(null);
@@ -26,7 +26,7 @@ export function usePlay(dialogue: string, play: Play | null, reload: () => void)
     const own = new AbortController();
     stop.current = own;
     const timer = setInterval(() => refresh(), EVERY_MS);
-    // Sent a moment later, so that an effect that is undone at once sends nothing.
+    // Sends a moment later, so that an effect undone at once sends nothing.
     const begin = setTimeout(() => {
       const body = { answers: [...(play.answers ?? [])], role: play.role ?? null, max_turns: play.maxTurns };
       api

@@ -3,16 +3,16 @@ import { api } from "../../api/client.ts";
 import { type ApiError } from "../../api/errors.ts";
 import { type Input, sendInput } from "./sendInput.ts";
 
-/** A turn that runs: what was said, and the message so far. */
+/** Running turn: its input, and the message so far. */
 export type Pending = {
   readonly input: Input;
   readonly text: string;
   readonly dropped: boolean;
-  /** Turns before it. */
+  /** Number of turns before it. */
   readonly after: number;
 };
 
-/** Sends inputs of a dialogue that has so many turns, one after the other; `onOver` is told when a turn has ended. */
+/** Sends inputs of a dialogue with `turns` turns, one at a time; calls `onOver` at the end of each turn. */
 export function useTurn(dialogue: string, turns: number, onOver: () => void) {
   const [pending, setPending] = useState<Pending | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
@@ -29,7 +29,7 @@ export function useTurn(dialogue: string, turns: number, onOver: () => void) {
       onDropped: (dropped) => change((before) => ({ ...before, dropped })),
       onEnd: (failure, failed) => {
         setError(failure);
-        // It may be no turn at all.
+        // A failed input may have no turn at all.
         if (failed) setPending(null);
         onOver();
       },

@@ -1,6 +1,6 @@
 export type Variable = { readonly name: string; readonly value: string };
 
-/** A value that is JSON is that value; anything else is text. */
+/** Parses a typed value: JSON if valid, else the text itself. */
 export function valueOf(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -9,14 +9,14 @@ export function valueOf(text: string): unknown {
   }
 }
 
-/** Variables of a form, without rows that have no name. */
+/** Variables of a form, without unnamed rows. */
 export function variablesOf(rows: readonly Variable[]): Record<string, unknown> {
   return Object.fromEntries(rows.filter(({ name }) => name.trim() !== "").map(({ name, value }) => [name.trim(), valueOf(value)]));
 }
 
 export const shownValue = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
-/** Variables that a script declares, with their first values, for the form. Of two of a name the last counts. */
+/** Variables declared by a script, with their first values, for the form. Of two with one name the last counts. */
 export function declaredIn(script: unknown): Variable[] {
   const found = new Map<string, string>();
   const visit = (node: unknown): void => {

@@ -6,7 +6,7 @@ import { useText } from "../../i18n/useText.ts";
 import { ScriptEditor } from "./editor/ScriptEditor.tsx";
 import { openScript } from "./requests.ts";
 
-/** One script, at `/scripts/{id}`; `?node=` names a part of it. */
+/** Page of one script, at `/scripts/{id}`; `?node=` selects a part. */
 export function Component() {
   const frame = useText(app);
   const { id = "" } = useParams();

@@ -15,7 +15,7 @@ import { useFormat, useText } from "../../i18n/useText.ts";
 import { allScripts, emptyScript, removeScript, type ScriptRow } from "./requests.ts";
 import styles from "./Scripts.module.css";
 
-/** All scripts: versions, drafts and what is published. */
+/** Lists all scripts: versions, drafts and the published version. */
 export function Component() {
   const t = useText(scripts);
   const frame = useText(app);
@@ -23,7 +23,7 @@ export function Component() {
   const [search, setSearch] = useState("");
   const [naming, setNaming] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
-  // Somebody has saved it since the list was read, so it was not deleted.
+  // Script that was saved by another user since the list was loaded, and so was not deleted.
   const [changed, setChanged] = useState<ScriptRow | null>(null);
   const navigate = useNavigate();
   const words = search.trim().toLowerCase();
@@ -39,7 +39,7 @@ export function Component() {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.code === "changed_meanwhile") setChanged(row);
-      // Gone is what it was to be.
+      // A script that is already gone is no failure.
       else if (error.status !== 404) setRefused(error);
     }
     list.reload();
@@ -150,7 +150,7 @@ function Row({ row, onRemove }: { row: ScriptRow; onRemove: () => void }) {
   );
 }
 
-/** Which version is in use, and whether a later one is not. */
+/** Tags for the published version, and for the last one if it is not published. */
 export function Tags({ published, latest }: { published: number | null; latest: number }) {
   const t = useText(scripts);
   return (

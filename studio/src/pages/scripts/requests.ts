@@ -11,7 +11,7 @@ export type ScriptFinding = Schemas["Validated"]["errors"][number] & { readonly 
 
 export type ScriptVersion = { version: number; created: string; published: boolean };
 
-/** All scripts, page by page. */
+/** Loads all scripts, page by page. */
 export async function allScripts(signal: AbortSignal): Promise<ScriptRow[]> {
   const rows: ScriptRow[] = [];
   for (;;) {
@@ -26,7 +26,7 @@ export type OpenedScript = {
   readonly script: LoadedScript;
   readonly work: KeptWork;
   readonly left: { readonly place: string; readonly work: Kept } | undefined;
-  /** Set when the server has it no more: only the browser does. */
+  /** Set if the server no longer has the script: only the browser does. */
   readonly gone: boolean;
 };
 
@@ -36,7 +36,7 @@ export function keptWorkOf(id: string): KeptWork {
   return new KeptWork(browserStorage(), id, page);
 }
 
-/** The last version of a script, and what the browser has of it that was never saved. */
+/** Loads the last version of a script, and the browser's unsaved work on it. */
 export async function openScript(id: string, signal: AbortSignal): Promise<OpenedScript> {
   const work = keptWorkOf(id);
   try {
@@ -63,10 +63,10 @@ async function loadScript(id: string, signal: AbortSignal): Promise<LoadedScript
   };
 }
 
-/** Says which version is the last one that is known: nothing is done when there is a later one. */
+/** Header of a write based on the last known version: nothing is written if there is a later one. */
 const basedOn = (version: number) => ({ "if-match": `"${version}"` });
 
-/** Stores a draft behind a version, or in its place where it is an autosave of just now; the number of the new one. */
+/** Stores a draft after a version, or in its place if it is a recent autosave; returns the number of the new one. */
 export async function putDraft(id: string, language: Language, yaml: string, version: number, replaces: boolean): Promise<number> {
   const { data } = await api.put(
     "/api/v1/scripts/{id}",
@@ -76,15 +76,15 @@ export async function putDraft(id: string, language: Language, yaml: string, ver
   return data.version;
 }
 
-/** Takes a version into use, if nobody has saved behind the last one that is known. */
+/** Publishes a version, unless another user saved after the last known one. */
 export const publishVersion = (id: string, version: number, last: number) =>
   api.post("/api/v1/scripts/{id}/publish", { version }, { path: { id }, headers: basedOn(last) });
 
-/** Removes a script with its versions, if nobody has saved behind the last one that is known. */
+/** Removes a script with its versions, unless another user saved after the last known one. */
 export const removeScript = (id: string, last: number) =>
   api.remove("/api/v1/scripts/{id}", { path: { id }, headers: basedOn(last) });
 
-/** What the server says of a text, in a language. */
+/** Findings of the server for a text, in a language. */
 export async function validated(yaml: string, language: Language, signal: AbortSignal): Promise<ScriptFinding[]> {
   const { data } = await api.post("/api/v1/scripts/validate", { yaml, text_language: language }, { signal });
   const as = (severity: "error" | "warning") => (finding: Schemas["Validated"]["errors"][number]) => ({ ...finding, severity });
@@ -101,6 +101,6 @@ export async function allVersions(id: string, signal: AbortSignal): Promise<Scri
   }
 }
 
-/** A script that can be stored: its author fills it. */
+/** Smallest script that can be stored, for its author to fill. */
 export const emptyScript = (session: string): string =>
   `sessions:\n  - session: ${JSON.stringify(session)}\n    phases: []\n`;

@@ -2,7 +2,7 @@ import { Section } from "../../components/Section.tsx";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
 
-/** A section in the eyes of a key without the right to it. */
+/** Section as shown to a key without the right to it. */
 export function AdminOnly({ title }: { title: string }) {
   const t = useText(texts);
   return (

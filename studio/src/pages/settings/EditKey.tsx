@@ -11,7 +11,7 @@ import { LimitFields, NameField } from "./KeyFields.tsx";
 type Key = Schemas["Key"];
 type Values = Pick<Key, "name"> & { requests_per_minute?: number | null; tokens_per_day?: number | null; aliases?: string[] };
 
-/** Changes the name and the limits of a key; an empty limit is none. */
+/** Changes the name and the limits of a key; an empty limit means none. */
 export function EditKey({ of, onClose }: { of: Key; onClose: (changed: boolean) => void }) {
   const t = useText(texts);
   const { line } = useProblemText();

@@ -16,7 +16,7 @@ export function NameField() {
   );
 }
 
-/** Limits of a key within its form; an empty one is none. */
+/** Limits of a key within its form; an empty one means none. */
 export function LimitFields() {
   const t = useText(texts);
   const count = <InputNumber min={1} precision={0} style={{ width: "100%" }} placeholder={t("unlimited")} />;

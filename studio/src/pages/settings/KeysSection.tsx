@@ -120,7 +120,7 @@ export function KeysSection() {
         first={data?.length === 0}
         onClose={(made) => {
           setMaking(false);
-          // With the first key, the local user is no longer let in without one.
+          // The first key ends the access of the local user without one.
           if (made && currentSession().key === null) requireKey(null);
           if (made) reload();
         }}

@@ -12,12 +12,12 @@ type Values = Pick<Schemas["NewKey"], "name" | "owner" | "rights" | "requests_pe
 
 type NewKeyProps = {
   open: boolean;
-  /** Whether there is no key yet: the first one is an admin's. */
+  /** True if there is no key yet: the first one is an admin's. */
   first: boolean;
   onClose: (made: boolean) => void;
 };
 
-/** Makes a key, and shows its secret once. */
+/** Creates a key, and shows its secret once. */
 export function NewKey({ open, first, onClose }: NewKeyProps) {
   const t = useText(texts);
   const { line } = useProblemText();
@@ -37,7 +37,7 @@ export function NewKey({ open, first, onClose }: NewKeyProps) {
   async function make(values: Values): Promise<void> {
     setBusy(true);
     setFailure(null);
-    // What was left empty is left out.
+    // Empty fields are left out.
     const given = Object.entries<unknown>(values).filter(
       ([, value]) => value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
     );

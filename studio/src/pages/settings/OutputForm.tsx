@@ -16,13 +16,13 @@ type OutputFormProps = { settings: Settings; onSaved: (settings: Settings) => vo
 const valueAt = (values: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
 
-/** Settings that can be changed. A write says which version it was based on, so that nobody's change is lost. */
+/** Settings that can be changed. A write names its base version, so that no other user's change is lost. */
 export function OutputForm({ settings, onSaved }: OutputFormProps) {
   const t = useText(texts);
   const { line } = useProblemText();
   const { message } = App.useApp();
   const [form] = Form.useForm<Values>();
-  // What the form was filled from, with its version: a write is based on that.
+  // Settings that the form was filled from, with the version that a write is based on.
   const [base, setBase] = useState(settings);
   const language = (Form.useWatch("text_language", form) as Settings["text_language"] | undefined) ?? settings.text_language;
   const [busy, setBusy] = useState(false);
@@ -44,7 +44,7 @@ export function OutputForm({ settings, onSaved }: OutputFormProps) {
     }
   }
 
-  /** Fields that were not touched show what somebody else has saved; the next write is based on that. */
+  /** Shows another user's saved values in untouched fields, and bases the next write on them. */
   function takeOver(present: Settings): void {
     const shown = valuesOf(present);
     const untouched = FIELDS.filter((path) => !form.isFieldTouched([...path]));

@@ -15,7 +15,7 @@ import { UpstreamsSection } from "./UpstreamsSection.tsx";
 
 const LIMITS = new Map<string, Entry>(Object.entries(limits));
 
-/** What the server is set to, and who may use it. */
+/** Settings of the server, and its access keys. */
 export function Component() {
   const t = useText(texts);
   const frame = useText(app);

@@ -15,13 +15,13 @@ type Tool = Schemas["Tool"];
 
 type McpServer = Schemas["McpServers"]["data"][number];
 
-/** How a tool is run. */
+/** Kind of a tool's executor. */
 const executorOf = (tool: Tool): string => {
   const { kind } = tool.executor as { kind?: unknown };
   return typeof kind === "string" ? kind : "";
 };
 
-/** Tools of the registry, and MCP servers with theirs. */
+/** Tools of the registry, and MCP servers with their tools. */
 export function ToolsSections() {
   const t = useText(texts);
   const { data, error, reload } = useTools();
@@ -57,7 +57,7 @@ export function ToolsSections() {
   );
 }
 
-/** MCP servers with what became of their connections; only an admin sees them. */
+/** MCP servers with the state of their connections; only an admin sees them. */
 function McpSection() {
   const t = useText(texts);
   const { data, error, reload } = useResource("mcp", (signal) =>

@@ -88,7 +88,7 @@ export function UpstreamsSection() {
   );
 }
 
-/** The masked key, and where it comes from. */
+/** Masked key, with its source. */
 function keyOf({ key, key_env: variable, key_file: file }: Upstream): string | null {
   const from = variable ?? file;
   if (key === null) return from;
@@ -116,7 +116,7 @@ const testUpstream = async (name: string): Promise<Outcome> =>
 const testAlias = async (name: string): Promise<Outcome> =>
   (await api.post("/api/v1/aliases/{name}/test", undefined, { path: { name } })).data;
 
-/** A test of a connection, and what came of it. */
+/** Test of a connection, with its result. */
 function Test({ label, run }: { label: string; run: () => Promise<Outcome> }) {
   const t = useText(texts);
   const { line } = useProblemText();
@@ -130,7 +130,7 @@ function Test({ label, run }: { label: string; run: () => Promise<Outcome> }) {
     try {
       const came = await run();
       const ms = number(came.elapsed_ms);
-      // An alias names who was asked; its upstream and model may be another's defaults.
+      // The test of an alias names the upstream and model asked, as the alias may leave them to defaults.
       const asked = "upstream" in came ? [came.upstream, came.model].filter((one) => one !== null).join(" · ") : null;
       const text = came.ok ? t("testFine", { ms }) : t("testFailed", { reason: came.error?.message ?? "" });
       setOutcome(asked === null ? text : t("testAsked", { asked, text }));

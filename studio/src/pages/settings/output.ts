@@ -4,10 +4,10 @@ import { defaults } from "../../i18n/texts/defaults.ts";
 type Settings = Schemas["Settings"];
 type Texts = Settings["texts"];
 
-/** What the form changes: settings by the names that the server takes. */
+/** Settings that the form changes, by the server's names. */
 export type Values = Pick<Settings, "llm_app_settings" | "text_language" | "thought_display" | "texts">;
 
-/** Fields of the form, by their names. */
+/** Fields of the form, by name. */
 export const FIELDS = [
   ["llm_app_settings", "app_output_protocol"],
   ["text_language"],
@@ -16,16 +16,16 @@ export const FIELDS = [
   ["texts", "phase_title"],
 ] as const;
 
-/** The server's own text: it shows what it uses, and not whether somebody wrote that. */
+/** Default text of the server, whose settings do not tell whether a text was written by a user. */
 export const defaultText = (name: keyof Texts, language: Settings["text_language"]): string => defaults[name][language];
 
-/** Settings as the form shows them: a text that is the default one is left empty. */
+/** Settings as form values: a default text is left empty. */
 export function valuesOf({ llm_app_settings, text_language, thought_display, texts }: Settings): Values {
   const own = (name: keyof Texts) => (texts[name] === defaultText(name, text_language) ? "" : texts[name]);
   return { llm_app_settings, text_language, thought_display, texts: { fallback: own("fallback"), phase_title: own("phase_title") } };
 }
 
-/** What differs from the settings that the form was filled from. An emptied text is the default one again. */
+/** Differences from the settings that the form was filled from. An emptied text becomes the default again. */
 export function changesIn(values: Values, settings: Settings): Schemas["SettingsChange"] {
   const before = valuesOf(settings);
   const { app_output_protocol: protocol } = values.llm_app_settings;

@@ -1,11 +1,11 @@
 const NEWLINE = 10;
 
-/** A line of a file, with its place in bytes. Of one that is too long only the beginning is there. */
+/** Line of a file, with its place in bytes; of one that is too long, only the beginning. */
 export type FileLine = { readonly start: number; readonly length: number; readonly bytes: Uint8Array };
 
-/** Cuts a file that comes in pieces into its lines, without the empty ones. Only the line that is cut is kept. */
+/** Splits a file that arrives in pieces into its lines, without the empty ones. Only the current line is kept. */
 export class LineSplitter {
-  /** Most bytes of a line that are kept; of a longer one there is no more than that. */
+  /** Most bytes of a line that are kept; the rest of a longer one is dropped. */
   readonly #most: number;
   #rest: Uint8Array[] = [];
   #kept = 0;
@@ -26,7 +26,7 @@ export class LineSplitter {
     if (from < piece.length) this.#keep(piece.slice(from));
   }
 
-  /** The last line, if no end of a line was behind it. */
+  /** Returns the last line, if no line end followed it. */
   *finish(): Generator<FileLine> {
     yield* this.#line(new Uint8Array());
   }

@@ -9,21 +9,21 @@ export type Work = { readonly name: "reading" | "checking"; readonly done: numbe
 
 export type FileView = {
   readonly index: RecordIndex;
-  /** Another number each time that the index changed. */
+  /** Number that differs after each change of the index. */
   readonly version: number;
   readonly work: Work | null;
   readonly error: unknown;
-  /** Records of the last check that the server refused to read, and why it refused the first of them. */
+  /** Records of the last check that the server refused, and the error of the first one. */
   readonly refused: { readonly count: number; readonly at: number; readonly error: ApiError } | null;
-  /** Whether the file was read to its end. */
+  /** True if the file was read to its end. */
   readonly whole: boolean;
 };
 
-/** Requests of a check that are under way at once. */
+/** Concurrent requests of a check. */
 const AT_ONCE = 6;
 const MOST_WAITS = 20;
 
-/** A file of records, indexed beside the page and read again record by record. */
+/** File of records, indexed in a worker and read again record by record. */
 export class RecordFile {
   readonly file: Blob;
   readonly name: string;
@@ -53,12 +53,12 @@ export class RecordFile {
     this.#listeners.forEach((listener) => listener());
   }
 
-  /** Tells of progress, a few times a second. */
+  /** Reports progress, a few times a second. */
   #progress(work: Work): void {
     if (performance.now() - this.#last > 150) this.#become({ work });
   }
 
-  /** Reads the file in a worker; what was read stays when it is cancelled. */
+  /** Reads the file in a worker; rows read before a cancellation stay. */
   read(): void {
     if (this.#worker !== null || this.#view.whole) return;
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
@@ -94,23 +94,23 @@ export class RecordFile {
     return recordOf(await this.line(at));
   }
 
-  /** A line of the file, which is not read by that. */
+  /** Line of the file, without reading it. */
   part(at: number): Blob {
     const { start, end } = this.#index.placeOf(at);
     return this.file.slice(start, end);
   }
 
-  /** A line of the file, as it is. */
+  /** Text of a line of the file, unchanged. */
   line(at: number): Promise<string> {
     return this.part(at).text();
   }
 
-  /** Findings of a record: those that the server gave, or those that it brings along. */
+  /** Findings of a record: from the server, or from the record itself. */
   async findings(at: number): Promise<readonly Finding[]> {
     return this.#index.givenOf(at) ?? (await this.record(at))?.findings ?? [];
   }
 
-  /** Has the server check records, several at once. */
+  /** Checks records on the server, several at once. */
   async check(rows: ArrayLike<number>, profile: "strict" | "lenient"): Promise<void> {
     const stop = new AbortController();
     this.#stop = stop;
@@ -152,11 +152,11 @@ export class RecordFile {
         this.#index.check(at, data.verdict, data.findings);
         return;
       } catch (error) {
-        // A server that is busy is asked again; a record that it refuses stays unchecked.
+        // A busy server is asked again; a record that it refuses stays unchecked.
         if (!(error instanceof ApiError) || error.isUnreachable) throw error;
         if (error.status !== 429 || wait >= MOST_WAITS) {
           const before = this.#view.refused;
-          // Told with the progress: there may be as many as there are records.
+          // Refusals are reported with the progress: there may be as many as records.
           this.#view = { ...this.#view, refused: { at, error, ...before, count: (before?.count ?? 0) + 1 } };
           return;
         }

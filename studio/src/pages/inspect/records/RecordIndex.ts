@@ -5,12 +5,12 @@ export const SEVERITIES = ["info", "warning", "error"] as const;
 
 export type Severity = (typeof SEVERITIES)[number];
 
-/** How a record stands. */
+/** States of a record. */
 export const STATES = ["unchecked", "pass", "fail", "unreadable"] as const;
 
 export type RecordState = (typeof STATES)[number];
 
-/** Words that come again and again, each kept once. */
+/** Repeated words, each kept once. */
 class Words {
   readonly list: string[] = [];
   readonly #numbers = new Map<string, number>();
@@ -36,7 +36,7 @@ function grown<T extends Uint8Array | Uint16Array | Uint32Array | Float64Array>(
 const FIRST_SIZE = 1024;
 
 /**
- * The records of a file in columns: where each stands, and a few words on it. The records themselves stay in the file.
+ * Records of a file in columns: their places, and a few words on each. The records themselves stay in the file.
  * A finding is one number: its rule, its severity and whether it was repaired.
  */
 export class RecordIndex {
@@ -54,7 +54,7 @@ export class RecordIndex {
   #counts = new Uint16Array(FIRST_SIZE);
   #findings = new Uint32Array(FIRST_SIZE);
   #used = 0;
-  /** Findings that the server gave, as JSON; those of the file are in the file. */
+  /** Findings from the server, as JSON; those of the file stay in the file. */
   readonly #given = new Map<number, string>();
   size = 0;
 
@@ -78,7 +78,7 @@ export class RecordIndex {
     else if (row.findings !== null) this.#keep(at, row.findings, verdictOf(row.findings));
   }
 
-  /** Takes what the server says of a record. */
+  /** Stores the server's verdict on a record. */
   check(at: number, verdict: "pass" | "fail", findings: readonly Finding[]): void {
     this.#keep(at, findings.map(shortOf), verdict);
     this.#given.set(at, JSON.stringify(findings));
@@ -107,7 +107,7 @@ export class RecordIndex {
     return { start, end: start + (this.#lengths[at] ?? 0) };
   };
 
-  /** Findings of a record that the server gave. */
+  /** Findings of a record from the server. */
   givenOf(at: number): Finding[] | null {
     const text = this.#given.get(at);
     return text === undefined ? null : (JSON.parse(text) as Finding[]);
@@ -115,7 +115,7 @@ export class RecordIndex {
 
   countOf = (at: number): number => this.#counts[at] ?? 0;
 
-  /** Calls back with each finding of a record: number of its rule, its severity, whether it was repaired. */
+  /** Calls back with each finding of a record: number of its rule, its severity, true if repaired. */
   eachFinding(at: number, see: (rule: number, severity: number, repaired: boolean) => void): void {
     const first = this.#firsts[at] ?? 0;
     const end = first + (this.#counts[at] ?? 0);
@@ -125,7 +125,7 @@ export class RecordIndex {
     }
   }
 
-  /** The worst severity of a record's findings. */
+  /** Worst severity of a record's findings. */
   worstOf(at: number): Severity | null {
     let worst = -1;
     this.eachFinding(at, (_rule, severity) => {

@@ -1,6 +1,6 @@
 import { type Finding } from "../../../api/types.ts";
 
-/** A text that was checked, with what was found. */
+/** Checked text, with its findings. */
 export type CheckedText = {
   /** Number of its line in the file; `null` for a text that is the whole file. */
   readonly record: number | null;
@@ -24,7 +24,7 @@ export type RuleTitle = { readonly code: string; readonly rows: readonly string[
 
 type Source = { readonly name: string; readonly texts: AsyncIterable<CheckedText>; readonly rules: readonly RuleTitle[] };
 
-/** The pieces of an export, so that it need not be in memory at once. */
+/** Pieces of an export, so that it need not be in memory at once. */
 export function exported(format: Format, source: Source): AsyncGenerator<string> {
   switch (format) {
     case "json":
@@ -50,7 +50,7 @@ async function* asJson({ name, texts }: Source): AsyncGenerator<string> {
 
 const COLUMNS = ["path", "record", "id", "model", "contract", "verdict", "rule", "code", "severity", "line", "column", "start", "end", "message", "repair"];
 
-/** A cell of CSV. One that a spreadsheet would run as a formula begins with an apostrophe. */
+/** Cell of CSV. One that a spreadsheet would run as a formula begins with an apostrophe. */
 export function cellOf(value: string | number | null): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
@@ -73,7 +73,7 @@ async function* asCsv({ name, texts }: Source): AsyncGenerator<string> {
 
 const LEVELS = { error: "error", warning: "warning", info: "note" } as const;
 
-/** One log with one run, as the command `check --format sarif` writes it: rules come behind the results that name them. */
+/** Log with one run, as the command `check --format sarif` writes it: rules come after the results that name them. */
 async function* asSarif({ name, texts, rules }: Source): AsyncGenerator<string> {
   const numbers = new Map<string, number>();
   const named: { id: string; name: string; shortDescription?: { text: string } }[] = [];
@@ -99,7 +99,7 @@ async function* asSarif({ name, texts, rules }: Source): AsyncGenerator<string> 
 
 function resultOf(name: string, { record, id }: CheckedText, finding: Finding, ruleId: string, ruleIndex: number): object {
   const { line, column, span, message, repair, severity } = finding;
-  // A record's text has lines of its own, which the file has not.
+  // Lines of a record's text are not lines of the file.
   const region = record === null
     ? { startLine: line, startColumn: column, byteOffset: span.start, byteLength: span.end - span.start }
     : { startLine: record };
@@ -115,7 +115,7 @@ function resultOf(name: string, { record, id }: CheckedText, finding: Finding, r
   };
 }
 
-/** Pieces joined to a file, megabyte by megabyte; `null` when it was stopped. */
+/** Joins pieces to a file, megabyte by megabyte; `null` if stopped. */
 export async function blobOf(pieces: AsyncIterable<string>, type: string, signal?: AbortSignal): Promise<Blob | null> {
   const parts: Blob[] = [];
   let texts: string[] = [];

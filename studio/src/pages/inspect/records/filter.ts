@@ -1,14 +1,14 @@
 import { type RecordIndex, type RecordState, SEVERITIES, type Severity, STATES } from "./RecordIndex.ts";
 
-/** Which records are shown; what is absent does not matter. */
+/** Filter of records; absent fields match all. */
 export type RecordFilter = {
-  /** A rule as `ROW code`. */
+  /** Rule as `ROW code`. */
   readonly rule?: string | undefined;
-  /** At least one finding as bad as this one. */
+  /** Lowest severity that at least one finding must have. */
   readonly severity?: Severity | undefined;
   readonly model?: string | undefined;
   readonly state?: RecordState | undefined;
-  /** A part of id or beginning. */
+  /** Part of the id, or of the beginning of the reply. */
   readonly text?: string | undefined;
 };
 
@@ -30,7 +30,7 @@ export function filtered(index: RecordIndex, filter: RecordFilter): Uint32Array 
   return found.slice(0, count);
 }
 
-/** Whether one finding of a record is of the rule and as bad. */
+/** True if one finding of a record is of the rule and at least as severe. */
 function breaks(index: RecordIndex, at: number, ofRule: boolean, rule: number, severity: number): boolean {
   let found = false;
   index.eachFinding(at, (number, bad) => {
@@ -39,17 +39,17 @@ function breaks(index: RecordIndex, at: number, ofRule: boolean, rule: number, s
   return found;
 }
 
-/** How often a rule was broken. */
+/** Count of the violations of a rule. */
 export type RuleCount = {
   readonly name: string;
-  /** Records with a finding of it. */
+  /** Records with a finding of the rule. */
   readonly records: number;
   readonly findings: number;
   readonly repaired: number;
   readonly worst: Severity;
 };
 
-/** The rules that the records break, the most frequent first. */
+/** Rules that the records break, most frequent first. */
 export function rulesOf(index: RecordIndex, rows: Uint32Array): RuleCount[] {
   const rules = index.rules.list.map((name) => ({ name, records: 0, findings: 0, repaired: 0, worst: 0, last: -1 }));
   for (const at of rows) {
@@ -69,7 +69,7 @@ export function rulesOf(index: RecordIndex, rows: Uint32Array): RuleCount[] {
     .sort((one, other) => other.records - one.records || one.name.localeCompare(other.name));
 }
 
-/** How many records stand how. */
+/** Number of records in each state. */
 export function statesOf(index: RecordIndex): Record<RecordState, number> {
   const counts = { unchecked: 0, pass: 0, fail: 0, unreadable: 0 };
   for (let at = 0; at < index.size; at += 1) counts[index.stateOf(at)] += 1;

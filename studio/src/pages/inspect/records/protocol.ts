@@ -1,9 +1,9 @@
 import { type Finding } from "../../../api/types.ts";
 
-/** What is kept of a finding while its file is indexed. */
+/** Summary of a finding, kept while its file is indexed. */
 export type ShortFinding = Pick<Finding, "rule" | "code" | "severity"> & { readonly repaired: boolean };
 
-/** What is kept of a record. */
+/** Summary of a record. */
 export type Row = {
   readonly start: number;
   readonly length: number;
@@ -11,9 +11,9 @@ export type Row = {
   readonly model: string;
   readonly dialect: string;
   readonly preview: string;
-  /** `null` where nobody has checked it yet. */
+  /** Findings; `null` if the record is unchecked. */
   readonly findings: readonly ShortFinding[] | null;
-  /** Whether the line is a record with a reply. */
+  /** True if the line is a record with a reply. */
   readonly readable: boolean;
 };
 

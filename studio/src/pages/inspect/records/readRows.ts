@@ -21,7 +21,7 @@ function rowOf({ start, length, bytes }: FileLine): Row {
   };
 }
 
-/** Rows of a file by pieces, and how many bytes were read so far. No record is kept. */
+/** Rows of a file in pieces, with the number of bytes read so far. No record is kept. */
 export async function* readRows(file: Blob, piece = PIECE): AsyncGenerator<{ rows: Row[]; bytes: number }> {
   const lines = new LineSplitter(MOST_BYTES);
   for (let at = 0; at < file.size; at += piece) {

@@ -1,12 +1,12 @@
 import { type Finding } from "../../../api/types.ts";
 
-/** A record of a file, as far as it is known what its fields mean. */
+/** Record of a file, as far as its fields are known. */
 export type InspectedRecord = {
   readonly id: string;
   readonly model: string;
   readonly dialect: string;
   readonly reply: string | null;
-  /** Findings that the record brings along, if it does. */
+  /** Findings in the record itself, if any. */
   readonly findings: readonly Finding[] | null;
   readonly finishReason: string | null;
 };
@@ -24,7 +24,7 @@ function firstText(fields: Fields, names: readonly string[]): string | null {
   return null;
 }
 
-/** The reply of a record: a text, pieces of one, or the content of an answer of a service. */
+/** Reply of a record: a text, its pieces, or the content of a service's answer. */
 function replyOf(fields: Fields): string | null {
   const text = firstText(fields, ["reply", "raw", "output", "response", "completion", "text", "content", "in"]);
   if (text !== null) return text;
@@ -35,7 +35,7 @@ function replyOf(fields: Fields): string | null {
   return isObject(message) ? textOf(message["content"]) : null;
 }
 
-/** What a line of a file says; `null` for one that is no record. */
+/** Parses a line of a file; `null` if it is no record. */
 export function recordOf(line: string): InspectedRecord | null {
   let fields: unknown;
   try {
@@ -63,5 +63,5 @@ const isFinding = (value: unknown): value is Finding =>
 
 const PREVIEW = 120;
 
-/** The beginning of a reply in one line. */
+/** Beginning of a reply in one line. */
 export const previewOf = (reply: string | null): string => (reply ?? "").slice(0, PREVIEW * 2).replace(/\s+/g, " ").trim().slice(0, PREVIEW);

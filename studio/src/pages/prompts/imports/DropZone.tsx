@@ -40,7 +40,7 @@ export function DropZone({ onImported }: { onImported: () => void }) {
 
   return (
     <div>
-      {/* Files are dropped on it; keys have the button within. */}
+      {/* Files are dropped on the zone; the keyboard uses the button inside. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
       <div
         className={`${styles["zone"] ?? ""} ${over ? (styles["over"] ?? "") : ""}`}

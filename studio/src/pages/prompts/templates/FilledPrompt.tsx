@@ -67,7 +67,7 @@ export function FilledPrompt({ id, pieces }: FilledProps) {
           </span>
         }
       >
-        {/* Keys scroll what has the focus. */}
+        {/* Keys scroll the focused element. */}
         {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
         <pre className={styles["prompt"]} tabIndex={0} role="region" aria-label={t("filled")}>
           {shown.map(({ kind, text }, index) =>

@@ -3,7 +3,7 @@ import { removeField, renameField, setField } from "./fields.ts";
 import { mapAt, pairOf, parse, type Parsed, valueAt } from "./parse.ts";
 import { type Path } from "./text.ts";
 
-/** Fields of `ai_say`, as its form has them. */
+/** Fields of the form of `ai_say`. */
 export type SayValues = {
   content: string;
   require_acknowledgment: boolean;
@@ -25,11 +25,11 @@ const asText = (value: unknown): string =>
 
 const asFlag = (value: unknown, otherwise: boolean): boolean => (typeof value === "boolean" ? value : otherwise);
 
-/** A number as it stands there; `null` is none, which a form refuses. */
+/** Number as written, or the default if absent; `null` for any other value, which a form refuses. */
 const asNumber = (value: unknown, otherwise: number | null): number | null =>
   value === null ? otherwise : typeof value === "number" ? value : null;
 
-/** What a form begins with: the fields of the action, the older key, or the defaults (S-092). */
+/** Initial values of a form: the fields of the action, the older key, or the defaults (S-092). */
 export function sayValues(parsed: Parsed, path: Path): SayValues {
   const at = (...keys: string[]) => valueAt(parsed, [...path, ...keys]);
   return {
@@ -43,7 +43,7 @@ export function sayValues(parsed: Parsed, path: Path): SayValues {
 
 const ORDER = ["type", "action_id", "condition", "template", "ai_say", "content", "content_template", "require_acknowledgment", "max_rounds"];
 
-/** Writes what differs: defaults that are absent stay absent, the older key becomes `content` (S-093, S-094). */
+/** Writes the differences: absent defaults stay absent, the older key becomes `content` (S-093, S-094). */
 export function writeSay(text: string, path: Path, values: SayValues): string {
   const before = sayValues(parse(text), path);
   if (same(before, values)) return text;
@@ -77,7 +77,7 @@ export function hasField(text: string, path: Path, key: string): boolean {
   return map !== null && pairOf(map, key) !== undefined;
 }
 
-/** Sets a field, or removes it when it is empty. */
+/** Sets a field, or removes it if it is empty. */
 export function writeOptional(text: string, path: Path, key: string, value: string | number | boolean | null, after: readonly string[] = ORDER): string {
   if (value === null || value === "") return removeField(text, path, key);
   return setField(text, path, key, value, after);

@@ -1,7 +1,7 @@
 import { mapAt, pairOf, type Parsed } from "./parse.ts";
 import { type Path } from "./text.ts";
 
-/** Keys that the server reads for one field of an action, the first that is there. New ones are written under the first. */
+/** Keys that the server reads for one field of an action: the first present one. New ones are written under the first. */
 export const ALIASES = {
   content: ["content", "content_template"],
   question: ["question", "question_template", "ai_ask", "content", "content_template"],
@@ -13,7 +13,7 @@ export const ALIASES = {
 
 export type Aliased = keyof typeof ALIASES;
 
-/** The key under which a field stands, or would be written. */
+/** Key of a field as written, or of a new one. */
 export function keyOf(parsed: Parsed, path: Path, field: Aliased): string {
   const map = mapAt(parsed, path);
   const keys: readonly string[] = ALIASES[field];

@@ -6,12 +6,12 @@ type Collection = YAMLMap | YAMLSeq;
 
 const isInBrackets = (node: unknown): node is Collection => (isMap(node) || isSeq(node)) && node.flow === true;
 
-/** Tells whether comments stand between the items of a list in brackets. */
+/** True if comments stand between the items of a list in brackets. */
 export function hasComments(text: string, seq: YAMLSeq): boolean {
   return isInBrackets(seq) && gapsOf(text, seq).some((gap) => gap.includes("#"));
 }
 
-/** An entry between brackets, with the comments on lines above it and at the end of its own. */
+/** Entry between brackets, with the comments on lines above it and at the end of its own. */
 type Entry = { readonly node: Node | KnownPair; readonly above: readonly string[]; readonly beside: string | null };
 
 const placesOf = (node: Collection): (readonly [number, number])[] =>
@@ -19,14 +19,14 @@ const placesOf = (node: Collection): (readonly [number, number])[] =>
     ? pairsOf(node).map((pair) => [startOf(pair.key), endOfPair(pair)])
     : (node.items as Node[]).map((item) => [startOf(item), endOf(item)]);
 
-/** What stands before, between and behind the entries. */
+/** Texts before, between and after the entries. */
 function gapsOf(text: string, node: Collection): string[] {
   const places = placesOf(node);
   const ends = [startOf(node), ...places.map(([, end]) => end)];
   return ends.map((end, at) => text.slice(end, places[at]?.[0] ?? endOf(node)));
 }
 
-/** Null where more than commas and comments stands between the entries, such as an anchor. */
+/** Entries of a collection; null if more than commas and comments stands between them, such as an anchor. */
 function entriesOf(text: string, node: Collection): { entries: Entry[]; below: readonly string[] } | null {
   const gaps = gapsOf(text, node);
   const nodes = isMap(node) ? pairsOf(node) : (node.items as Node[]);
@@ -37,7 +37,7 @@ function entriesOf(text: string, node: Collection): { entries: Entry[]; below: r
   return { entries, below: further(nodes.length) };
 }
 
-/** A collection in brackets in lines; of what is within it, only what is on the path. */
+/** Lines of a collection in brackets; inner collections only along the path. */
 function linesOf(parsed: Parsed, node: Collection, path: Path, column: number): string[] | null {
   const found = entriesOf(parsed.text, node);
   if (found === null) return null;
@@ -49,11 +49,11 @@ function linesOf(parsed: Parsed, node: Collection, path: Path, column: number): 
     if (written === null) return null;
     lines.push(...entry.above.map((comment) => margin + comment), ...written);
   }
-  // What stands further in than the last entry stays with it.
+  // Deeper indentation keeps these comments with the last entry.
   return [...lines, ...found.below.map((comment) => `${margin}  ${comment}`)];
 }
 
-/** The lines of an entry; those of what is within it too where the path goes on. */
+/** Lines of an entry; also those of its content if the path goes on. */
 function entryOf(parsed: Parsed, { node, beside }: Entry, path: Path | null, column: number): string[] | null {
   const { text } = parsed;
   const pair = isPair(node) ? node : null;
@@ -74,21 +74,21 @@ function entryOf(parsed: Parsed, { node, beside }: Entry, path: Path | null, col
   return pair === null ? [`${head} ${first.trimStart()}`, ...rest] : [head, ...within];
 }
 
-/** A value with what stands before it, such as an anchor. */
+/** Value with any text before it, such as an anchor. */
 function sourceOfValue(text: string, pair: KnownPair): string {
   const end = endOfPair(pair);
   return end === endOf(pair.key) ? "" : text.slice(colonOf(text, pair), end).trim();
 }
 
-/** Lines of a source between brackets, the further ones at a column: spaces at their start mean nothing there, as long as there are enough. */
+/** Lines of a source between brackets, further ones at a column: their leading spaces mean nothing, if there are enough. */
 export function indented(source: string, column: number): string[] {
   const [first = "", ...rest] = source.split(/\r?\n/);
   return [first, ...rest.map((line) => " ".repeat(column) + line.trimStart())];
 }
 
 /**
- * The text with the list in the field `key` of the map at `path` on lines of its own, and all that it stands in, so that comments have a
- * place; an empty list keeps its brackets. Null where more than commas and comments stands between the entries.
+ * Puts the list in the field `key` of the map at `path`, and all that contains it, on lines of its own, so that comments have a
+ * place; an empty list keeps its brackets. Null if more than commas and comments stands between the entries.
  */
 export function withoutBrackets(text: string, path: Path, key: string): string | null {
   const parsed = parse(text);
@@ -111,7 +111,7 @@ export function withoutBrackets(text: string, path: Path, key: string): string |
   const comment = text.slice(endOf(node), behind).trim();
   const before = text.slice(0, startOf(node)).replace(/[ \t]+$/, "");
   const rest = [...lines, ""].join(eol) + text.slice(behind);
-  // Behind its dash an item begins on the same line.
+  // The first line of an item follows its dash.
   if (dash !== undefined && before.length === dash + 1) {
     return comment === "" ? `${before} ${rest.trimStart()}` : `${before} ${comment}${eol}${rest}`;
   }

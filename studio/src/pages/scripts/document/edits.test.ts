@@ -24,7 +24,7 @@ const scripts = [...examples, ...fixtures].filter(
   ({ text }) => parse(text).error === null && !/[&*]\w/.test(text) && isMap(parse(text).document.contents),
 );
 
-/** Numbers that are the same in each run (mulberry32). */
+/** Random numbers that are the same in each run (mulberry32). */
 function seeded(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -67,7 +67,7 @@ const VALUES: readonly Value[] = [
   "a\n   \nb", "spaces\n  \n",
 ];
 
-/** Characters of the comments directly above a list: they belong to its first item. */
+/** Length of the comments directly above a list, which belong to its first item. */
 function commentsAbove(text: string, list: YAMLSeq): number {
   const begin = lineStart(text, startOf(list));
   return list.flow === true ? 0 : (/(?:(?<=^|\n) *#[^\n]*\n)*$/.exec(text.slice(0, begin))?.[0].length ?? 0);
@@ -127,14 +127,14 @@ function expectBytes(text: string, { path, key, node }: FieldPlace, value: Value
   );
 }
 
-/** The same text, but for one place: what stands from `from` to `to` may have become anything. */
+/** Checks that a text changed only between `from` and `to`. */
 function expectOutside(text: string, changed: string, from: number, to: number): void {
   expect(changed.slice(0, from)).toBe(text.slice(0, from));
   expect(changed.length - (text.length - to)).toBeGreaterThanOrEqual(from);
   expect(changed.endsWith(text.slice(to)), changed).toBe(true);
 }
 
-/** Tells whether a text is another one with something put in at one place. */
+/** True if one insertion turns a text into the other. */
 function isInsertion(text: string, longer: string): boolean {
   let start = 0;
   while (start < text.length && text[start] === longer[start]) start += 1;
@@ -145,10 +145,10 @@ function isInsertion(text: string, longer: string): boolean {
 
 const charactersOf = (text: string): string => Array.from(text).sort().join("");
 
-/** Lines, without how far they are indented, in no order. */
+/** Lines without indentation and dash, sorted. */
 const linesIn = (text: string): string[] => text.split("\n").map((line) => line.trim().replace(/^- /, "").trim()).filter((line) => line !== "").sort();
 
-/** Checks that a field is gone with its line or its comma, and nothing else is. */
+/** Checks that a field was removed with its line or its comma, and nothing else. */
 function expectRemoved(text: string, without: string, path: Path, key: string): void {
   const [pair, map] = [pairAt(parse(text), path, key), mapAt(parse(text), path)];
   if (pair === undefined || map === null) throw new Error(`there is ${key}`);
@@ -223,7 +223,7 @@ describe("200 generated edits", () => {
       }
       if (kind === "insert" || kind === "double") expect(isInsertion(text, changed), changed).toBe(true);
       if (kind === "drop") {
-        // A list in lines that becomes empty has brackets then.
+        // A list in lines that becomes empty gets brackets.
         const pair = pairAt(parse(text), path, key);
         if (pair === undefined) throw new Error("there is a list");
         const colon = colonOf(text, pair);

@@ -3,10 +3,10 @@ import { colonOf, endOf, endOfPair, type KnownPair, mapAt, pairAt, pairOf, pairs
 import { quoted, type Value, written } from "./scalar.ts";
 import { applyChange, breakOf, type Change, columnOf, lineEnd, lineStart, type Path } from "./text.ts";
 
-/** A value of a field: one, a list, or fields of its own. */
+/** Value of a field: a single one, a list, or fields of its own. */
 export type FieldValue = Value | readonly FieldValue[] | { readonly [key: string]: FieldValue };
 
-/** Sets a field of the map at a path; a new one comes behind the last of `after` that is there, or at the end. */
+/** Sets a field of the map at a path; a new one is inserted after the last present key of `after`, or at the end. */
 export function setField(
   text: string,
   path: Path,
@@ -23,10 +23,10 @@ export function setField(
   return applyChange(text, change);
 }
 
-/** Tells whether a field has a value already, however it is written. */
+/** True if a field already has a value, however it is written. */
 const isWritten = (node: Node | null, value: FieldValue): boolean => (isScalar(node) ? node.value === value : node === null && value === null);
 
-/** Changes the value of a field that is there: only its own characters. */
+/** Changes the value of an existing field: only its own characters. */
 function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: FieldValue): Change {
   const { value: node } = pair;
   const eol = breakOf(text);
@@ -60,7 +60,7 @@ function changedField({ text }: Parsed, map: YAMLMap, pair: KnownPair, value: Fi
 const isMapInLines = (node: unknown) => isMap(node) && node.flow !== true;
 const isSeqInLines = (present: string, node: unknown) => !isScalar(node) && /^-\s/.test(present);
 
-/** A block text has a line break of its own: the one behind the old value is kept instead, where there is one. */
+/** Drops the final line break of a block text if one follows the old value. */
 function trimBreak(insert: string, behind: string): string {
   return /^[ \t]*\r?\n/.test(behind) ? insert.replace(/\r?\n$/, "") : insert;
 }
@@ -83,7 +83,7 @@ function newField({ text }: Parsed, map: YAMLMap, key: string, value: FieldValue
   return { from: at, to: at, insert: first + lines };
 }
 
-/** A field on lines of its own. */
+/** Field on lines of its own. */
 export function fieldInLines(key: string, value: FieldValue, column: number, eol: string): string {
   const name = written(key, { indent: 0, flow: true, lines: false, eol });
   const start = `${" ".repeat(column)}${name}:`;
@@ -95,7 +95,7 @@ export function fieldInLines(key: string, value: FieldValue, column: number, eol
   return `${start} ${one}${one.endsWith("\n") ? "" : eol}`;
 }
 
-/** Removes a field with its line; one between brackets with its comma. */
+/** Removes a field with its line; between brackets, with its comma. */
 export function removeField(text: string, path: Path, key: string): string {
   const parsed = parse(text);
   const map = mapAt(parsed, path);
@@ -124,7 +124,7 @@ export function removeField(text: string, path: Path, key: string): string {
   return applyChange(text, { from: lineStart(text, start), to, insert: "" });
 }
 
-/** Gives a field another key; its value stays as it is. */
+/** Renames the key of a field; its value stays unchanged. */
 export function renameField(text: string, path: Path, key: string, name: string): string {
   const pair = pairAt(parse(text), path, key);
   if (pair === undefined) return text;
@@ -137,7 +137,7 @@ const columnOfKey = (text: string, pair: KnownPair): number => columnOf(text, st
 
 const isPrimitive = (value: FieldValue): value is Value => value === null || typeof value !== "object";
 
-/** Lists and fields below a key, in lines, or in brackets where they are empty or the surroundings are. */
+/** Lists and fields below a key, in lines; in brackets if they are empty, or inside brackets. */
 function structure(value: Exclude<FieldValue, Value>, column: number, flow: boolean, eol: string): string {
   if (flow) return inline(value);
   if (Array.isArray(value)) {
@@ -159,14 +159,14 @@ function inItem(item: FieldValue, column: number, eol: string): string {
   return itemLines(item, column, eol).replace(/\r?\n$/, "");
 }
 
-/** An item of a list behind its dash: one value, or fields on lines of their own. */
+/** Item of a list after its dash: a single value, or fields on lines of their own. */
 export function itemLines(item: FieldValue, column: number, eol: string): string {
   if (isPrimitive(item) || Array.isArray(item) || Object.keys(item).length === 0) return inItem(item, column, eol) + eol;
   const lines = Object.entries(item as Readonly<Record<string, FieldValue>>).map(([key, value]) => fieldInLines(key, value, column, eol));
   return lines.join("").trimStart();
 }
 
-/** A value in brackets, on one line. */
+/** Value in brackets, on one line. */
 export function inline(value: FieldValue): string {
   if (isPrimitive(value)) return written(value, { indent: 0, flow: true, lines: false, eol: "\n" });
   if (Array.isArray(value)) return `[${(value as readonly FieldValue[]).map(inline).join(", ")}]`;

@@ -12,7 +12,7 @@ const text = script(step("one", action("a") + action("b")), step("two", action("
 const nodes = outlineOf(parse(text));
 const all = flatten(nodes);
 
-/** The names of parts by their paths. */
+/** Names of parts by path. */
 const namesIn = (yaml: string): Map<string, unknown> => {
   const parsed = parse(yaml);
   return new Map(flatten(outlineOf(parsed)).map(({ id, path, kind }) => [id, valueAt(parsed, [...path, kind === "action" ? "action_id" : kind === "step" ? "topic" : kind])]));
@@ -60,14 +60,14 @@ describe("parts are followed", () => {
   it("from one text to another, by what they are", () => {
     const to = (after: string, id: string) => followText(parse(text), parse(after))(id);
     const [first, second] = [idOf(["sessions", 0, "phases", 0, "steps", 0, "actions", 0]), idOf(["sessions", 0, "phases", 0, "steps", 0, "actions", 1])];
-    // Another one of the same beginning is put in above.
+    // Inserts another part with the same beginning above.
     expect(to(script(step("one", action("x") + action("a") + action("b")), step("two", action("c")), step("three", "")), first)).toBe(second);
-    // It was written in.
+    // Edits the part.
     expect(to(text.replace("content: b", "content: other"), second)).toBe(second);
-    // It has changed places, also with its step.
+    // Moves the part, also with its step.
     expect(to(script(step("one", action("b") + action("a")), step("two", action("c")), step("three", "")), first)).toBe(second);
     expect(to(script(step("two", action("c")), step("one", action("a") + action("b")), step("three", "")), first)).toBe(first.replace("steps[0]", "steps[1]"));
-    // It is gone.
+    // Removes the part.
     expect(to(script(step("one", action("b")), step("two", action("c")), step("three", "")), first)).toBeNull();
     expect(to(script(step("one", action("b")), step("two", action("c")), step("three", "")), second)).toBe(first);
   });

@@ -4,15 +4,15 @@ import { flatten, idOf, type Kind, type OutlineNode, outlineOf } from "./outline
 import { endOf, nodeAt, type Parsed, startOf } from "./parse.ts";
 import { columnOf, indentBy } from "./text.ts";
 
-/** The path of a part after an edit, from the one before it; null where the part is gone. */
+/** Path of a part after an edit, from its path before; null if the part is gone. */
 export type Follow = (id: string) => string | null;
 
-/** An edit within a part moves none. */
+/** Edit inside a part, which moves no part. */
 export const unmoved: Follow = (id) => id;
 
 const listOf = ({ path, key }: Pick<Spot, "path" | "key">): string => idOf([...path, key]);
 
-/** The index of a part in a list, or of the part of it that another is in, and what is behind it. */
+/** Index in a list of a part, or of its ancestor there, and the rest of its path. */
 function placeIn(list: string, id: string): { index: number; rest: string } | null {
   const [, index, rest = ""] = (id.startsWith(`${list}[`) ? /^\[(\d+)\](.*)$/.exec(id.slice(list.length)) : null) ?? [];
   return index === undefined ? null : { index: Number(index), rest };
@@ -38,7 +38,7 @@ function withoutItem(list: string, index: number): Follow {
   };
 }
 
-/** As `moveItem` does it: put in first, then taken away; in its own list the other way round. */
+/** Follows `moveItem`: an insertion, then a removal; in its own list the other way round. */
 export function afterMove(from: Spot, to: Spot): Follow {
   const own = `${listOf(from)}[${from.index}]`;
   const moved = (id: string, place: string | null) => (place === null ? null : place + id.slice(own.length));
@@ -55,7 +55,7 @@ export function afterMove(from: Spot, to: Spot): Follow {
 
 const KINDS: readonly Kind[] = ["session", "phase", "step", "action"];
 
-/** Follows parts from one text to another: by what is written in them, and by their order where that has changed. */
+/** Follows parts from one text to another: by their content, and by their order if that has changed. */
 export function followText(before: Parsed, after: Parsed): Follow {
   const places = new Map<string, string>();
   const [old, now] = [flatten(outlineOf(before)), flatten(outlineOf(after))];
@@ -75,7 +75,7 @@ function match(old: readonly Source[], now: readonly Source[], places: Map<strin
   let [o, n] = [0, 0];
   for (const [x, y] of [...equal, [old.length, now.length] as const]) {
     const [gone, came] = [old.slice(o, x), now.slice(n, y)];
-    // As many as before stand between two that are the same: they were written in.
+    // Parts between two equal ones were edited if there are as many as before.
     if (gone.length === came.length) gone.forEach(({ id }, at) => places.set(id, came[at]?.id ?? id));
     else {
       lost.push(...gone);
@@ -92,7 +92,7 @@ function match(old: readonly Source[], now: readonly Source[], places: Map<strin
   }
 }
 
-/** Text of a part, wherever it stands. */
+/** Text of a part, independent of its place. */
 function sourceOf(parsed: Parsed, { path }: OutlineNode): string {
   const node = nodeAt(parsed, path);
   if (node === null) return "";

@@ -1,9 +1,9 @@
-/** Texts that were there before and after the present one. */
+/** Texts before and after the present one. */
 export type History = {
   readonly past: readonly string[];
   readonly present: string;
   readonly future: readonly string[];
-  /** What the last change belongs to, and when it was: further ones join it. */
+  /** Group and time of the last change, which further ones join. */
   readonly group: { readonly name: string; readonly at: number } | null;
 };
 
@@ -13,7 +13,7 @@ const JOIN_MS = 1200;
 
 export const beginHistory = (text: string): History => ({ past: [], present: text, future: [], group: null });
 
-/** Takes a change; those of one group that follow each other closely are undone together. */
+/** Records a change; those of one group in close succession are undone together. */
 export function record(history: History, text: string, group: string | null, now: number): History {
   if (text === history.present) return history;
   const joins = group !== null && history.group?.name === group && now - history.group.at < JOIN_MS;

@@ -4,7 +4,7 @@ import { type FieldValue, inline, itemLines, setField } from "./fields.ts";
 import { colonOf, dashesOf, endOf, mapAt, pairAt, parse, type Parsed, seqAt, startOf } from "./parse.ts";
 import { applyChange, breakOf, columnOf, indentBy, lineEnd, lineStart, type Path } from "./text.ts";
 
-/** Inserts an item into the list in the field `key` of the map at `path`; the list is made if it is not there. */
+/** Inserts an item into the list in the field `key` of the map at `path`; creates the list if there is none. */
 export function insertItem(text: string, path: Path, key: string, index: number, item: FieldValue): string {
   const parsed = parse(text);
   const seq = seqAt(parsed, [...path, key]);
@@ -16,7 +16,7 @@ export function insertItem(text: string, path: Path, key: string, index: number,
   return isInBrackets(seq) ? insertInBrackets(text, seq, index, inline(item)) : text;
 }
 
-/** Tells whether each item begins on a line of its own. A list behind an explicit key does not: it is edited as text only. */
+/** True if each item begins on a line of its own. A list behind an explicit key does not: it is edited as text only. */
 function isInLines(text: string, seq: YAMLSeq): boolean {
   const dashes = dashesOf(seq);
   return dashes.length > 0 && dashes.every((dash) => text.slice(lineStart(text, dash), dash).trim() === "");
@@ -40,7 +40,7 @@ function insertInBrackets(text: string, seq: YAMLSeq, index: number, source: str
 }
 
 /**
- * A list that is empty, with one item on lines of its own. The line of the field keeps its comment. Null where the field is not there, or
+ * Fills an empty list with one item on lines of its own. The line of the field keeps its comment. Null if the field is absent, or
  * its map stands in brackets itself.
  */
 function withLines(parsed: Parsed, path: Path, key: string, linesAt: (column: number) => string): string | null {
@@ -62,14 +62,14 @@ function withLines(parsed: Parsed, path: Path, key: string, linesAt: (column: nu
   return [head, line, line.endsWith("\n") ? "" : eol, ...lines, behind.slice(line.length)].join("");
 }
 
-/** The lines of an item, with the comments directly above it; between two items all lines belong to the upper one. */
+/** Lines of an item, with the comments directly above it; all other lines between two items belong to the upper one. */
 function linesOf(text: string, seq: YAMLSeq, index: number): { from: number; to: number } {
   const from = beginOf(text, seq, index);
   if (index + 1 < seq.items.length) return { from, to: beginOf(text, seq, index + 1) };
   const dash = dashesOf(seq)[index] ?? 0;
   const end = Math.max(endOf(seq.items[index] as Node), dash + 1);
   let to = text[end - 1] === "\n" ? end : lineEnd(text, end);
-  // Comments below the last item that stand further in are its own.
+  // Comments below the last item belong to it if they are indented further.
   for (let next = lineEnd(text, to); next > to; next = lineEnd(text, to)) {
     const indent = /^( *)#/.exec(text.slice(to, next))?.[1];
     if (indent === undefined || indent.length <= columnOf(text, dash)) break;
@@ -107,7 +107,7 @@ export function removeItem(text: string, path: Path, key: string, index: number)
   }
   if (!isInBrackets(seq)) return text;
   const inLines = hasComments(text, seq) ? withoutBrackets(text, path, key) : null;
-  // Comments of its neighbours stay.
+  // Keeps the comments of neighbours.
   if (inLines !== null) return removeItem(inLines, path, key, index);
   const next = seq.items[index + 1] as Node | undefined;
   if (next !== undefined) return applyChange(text, { from: startOf(item), to: startOf(next), insert: "" });
@@ -117,7 +117,7 @@ export function removeItem(text: string, path: Path, key: string, index: number)
   return applyChange(text, { from: startOf(item), to: endOf(item) + comma, insert: "" });
 }
 
-/** The same item once more, behind itself. */
+/** Duplicates an item, directly after it. */
 export function duplicateItem(text: string, path: Path, key: string, index: number): string {
   const seq = seqAt(parse(text), [...path, key]);
   const item = seq?.items[index] as Node | undefined;
@@ -131,7 +131,7 @@ export function duplicateItem(text: string, path: Path, key: string, index: numb
   return applyChange(text, { from, to: from, insert: blockOf(text, seq, index, columnOfList(text, seq)) });
 }
 
-/** An item on lines of its own, with its comments and the style it is written in, its dash at a column. */
+/** Item on lines of its own, with its comments and its style, its dash at a column. */
 function blockOf(text: string, seq: YAMLSeq, index: number, column: number): string {
   const eol = breakOf(text);
   if (isInBrackets(seq)) {
@@ -144,7 +144,7 @@ function blockOf(text: string, seq: YAMLSeq, index: number, column: number): str
   return indentBy(lines.endsWith("\n") ? lines : lines + eol, column - columnOfList(text, seq));
 }
 
-/** Makes a list of the items `old` one of the items `next`: those at its ends that are the same stay as they are written. */
+/** Replaces the items `old` of a list by the items `next`; equal ones at its ends stay as written. */
 export function writeItems(text: string, path: Path, key: string, old: readonly string[], next: readonly string[], itemAt: (at: number) => FieldValue): string {
   if (seqAt(parse(text), [...path, key]) === null) return setField(text, path, key, next.map((_, at) => itemAt(at)));
   const most = Math.min(old.length, next.length);
@@ -153,7 +153,7 @@ export function writeItems(text: string, path: Path, key: string, old: readonly 
   let end = 0;
   while (end < most - start && old.at(-1 - end) === next.at(-1 - end)) end += 1;
   let changed = text;
-  // New ones come first: a list that is empty in between would lose its style.
+  // Insertions come first: a list that is empty in between would lose its style.
   for (let at = start; at < next.length - end; at += 1) changed = insertItem(changed, path, key, old.length - end + at - start, itemAt(at));
   for (let at = old.length - end - 1; at >= start; at -= 1) changed = removeItem(changed, path, key, at);
   return changed;
@@ -161,7 +161,7 @@ export function writeItems(text: string, path: Path, key: string, old: readonly 
 
 export type Spot = { readonly path: Path; readonly key: string; readonly index: number };
 
-/** Moves an item to a place of its own list, or of another: `to.index` counts as if it were gone from where it was. */
+/** Moves an item within its list, or to another: `to.index` counts without the item. */
 export function moveItem(text: string, from: Spot, to: Spot): string {
   const ready = withPlaces(text, from, to);
   if (ready === null) return text;
@@ -181,8 +181,8 @@ export function moveItem(text: string, from: Spot, to: Spot): string {
 const isSameList = (from: Spot, to: Spot): boolean => samePath([...from.path, from.key], [...to.path, to.key]);
 
 /**
- * A text with both lists of a move, out of their brackets where the comments of an item would find no place in them. Null where something
- * that is written would be lost: such a part is moved in the text only.
+ * Takes both lists of a move out of their brackets if the comments of an item would find no place there. Null if some text would be
+ * lost: such a part is moved only in the text.
  */
 function withPlaces(text: string, from: Spot, to: Spot): string | null {
   const source = seqAt(parse(text), [...from.path, from.key]);
@@ -198,7 +198,7 @@ function withPlaces(text: string, from: Spot, to: Spot): string | null {
 
 const isNothing = (value: Node | null): boolean => value === null || (isScalar(value) && value.value === null);
 
-/** A copy of an item at a place of another list, as it is written. */
+/** Copies an item, as written, to a place of another list. */
 function insertMoved(parsed: Parsed, source: YAMLSeq, from: Spot, to: Spot): string {
   const { text } = parsed;
   const item = source.items[from.index] as Node;
@@ -212,7 +212,7 @@ function insertMoved(parsed: Parsed, source: YAMLSeq, from: Spot, to: Spot): str
   return insertInBrackets(text, target, to.index, lines.join(breakOf(text)));
 }
 
-/** The path of a spot after the other was changed: an insertion into an own ancestor's list would shift it. */
+/** Path of a spot after a change of the other one, whose insertion into an ancestor's list would shift it. */
 function shifted(from: Spot, to: Spot): Path {
   const list = [...to.path, to.key];
   const inside = from.path.length > list.length && samePath(from.path.slice(0, list.length), list);

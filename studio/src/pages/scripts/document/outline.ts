@@ -4,20 +4,20 @@ import { lineEnd, lineOf, type Path } from "./text.ts";
 
 export type Kind = "session" | "phase" | "step" | "action";
 
-/** A session, phase, step or action of a script. */
+/** Session, phase, step or action of a script. */
 export type OutlineNode = {
   readonly kind: Kind;
   readonly path: Path;
-  /** The path as findings have it: `sessions[0].phases[1]`. */
+  /** Path in the notation of findings: `sessions[0].phases[1]`. */
   readonly id: string;
   readonly name: string;
-  /** Of an action. */
+  /** Type of an action. */
   readonly type: string | null;
   readonly line: number;
   readonly children: readonly OutlineNode[];
   /** Field that holds the children. */
   readonly list: string | null;
-  /** Whether it is written in the older flat layout, which is edited as text. */
+  /** True for the older flat layout, which is edited as text. */
   readonly flat: boolean;
 };
 
@@ -30,7 +30,7 @@ const LEVELS: readonly Level[] = [
   { kind: "action", lists: ["actions"], names: ["type", "action_type"] },
 ];
 
-/** Field that new children of a kind are put into. */
+/** Field for new children of a kind. */
 export const CHILD_LIST: Readonly<Record<Kind, string | null>> = {
   session: "phases",
   phase: "steps",
@@ -51,7 +51,7 @@ export const idOf = (path: Path): string =>
     "",
   );
 
-/** The parts of a script, from its sessions on. */
+/** Parts of a script, from its sessions on. */
 export function outlineOf(parsed: Parsed): OutlineNode[] {
   if (parsed.error !== null) return [];
   const root = parsed.document.contents;
@@ -98,7 +98,7 @@ function nodeOf(parsed: Parsed, map: Node, path: Path, level: number): OutlineNo
   };
 }
 
-/** The first words of what an action says or asks. */
+/** First words that an action says or asks. */
 function summaryOf(map: Node, parsed: Parsed): string {
   if (!isMap(map)) return "";
   for (const key of ["content", "ai_say", "question", "prompt", "title", "skill", "src"]) {
@@ -117,7 +117,7 @@ export const flatten = (nodes: readonly OutlineNode[]): OutlineNode[] =>
 export const findNode = (nodes: readonly OutlineNode[], id: string): OutlineNode | null =>
   flatten(nodes).find((node) => node.id === id) ?? null;
 
-/** The innermost part at a line of the text. */
+/** Innermost part at a line of the text. */
 export function nodeAtLine(parsed: Parsed, nodes: readonly OutlineNode[], line: number): OutlineNode | null {
   let found: OutlineNode | null = null;
   for (const node of flatten(nodes)) {
@@ -127,7 +127,7 @@ export function nodeAtLine(parsed: Parsed, nodes: readonly OutlineNode[], line: 
   return found;
 }
 
-/** The field of a part at a place of the text, counted from 1 in characters; null at the part itself. */
+/** Field of a part at a place of the text, counted from 1 in characters; null at the part itself. */
 export function fieldAt(parsed: Parsed, node: OutlineNode, line: number, column: number): string | null {
   const map = mapAt(parsed, node.path);
   if (map === null) return null;
@@ -139,7 +139,7 @@ export function fieldAt(parsed: Parsed, node: OutlineNode, line: number, column:
   return pair === undefined ? null : String(pair.key.value);
 }
 
-/** The list that a part stands in. */
+/** List and index of a part. */
 export function spotOf(node: OutlineNode): { path: Path; key: string; index: number } | null {
   const index = node.path.at(-1);
   const key = node.path.at(-2);

@@ -15,11 +15,11 @@ import { columnOf, lineOf, type Path } from "./text.ts";
 export type Parsed = {
   readonly text: string;
   readonly document: Document.Parsed;
-  /** The first place where the text is no YAML. */
+  /** First place at which the text is no YAML. */
   readonly error: { readonly line: number; readonly column: number; readonly message: string } | null;
 };
 
-/** Reads a text; one that is no YAML has its error, and is edited as text. */
+/** Parses a text; one that is no YAML has an error, and is edited as text. */
 export function parse(text: string): Parsed {
   const document = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, version: "1.2" });
   const [first] = document.errors;
@@ -32,7 +32,7 @@ export function parse(text: string): Parsed {
   };
 }
 
-/** The node of a path; keys are compared as texts. */
+/** Node at a path; keys are compared as texts. */
 export function nodeAt({ document }: Parsed, path: Path): Node | null {
   let node: unknown = document.contents;
   for (const step of path) {
@@ -70,14 +70,14 @@ export const colonOf = (text: string, pair: KnownPair): number => text.indexOf("
 
 export const pairsOf = (map: YAMLMap): KnownPair[] => map.items.filter((pair) => isScalar(pair.key)) as KnownPair[];
 
-/** A value without its node; null where there is none. */
+/** Plain value at a path; null if there is none. */
 export function valueAt(parsed: Parsed, path: Path): unknown {
   return nodeAt(parsed, path)?.toJS(parsed.document) ?? null;
 }
 
 export const startOf = (node: Node): number => node.range?.[0] ?? 0;
 
-/** End of what a node itself has: behind its last character, in a block text behind its last line. */
+/** End of a node itself: after its last character, or after the last line of a block text. */
 export function endOf(node: Node): number {
   if (isMap(node) && node.flow !== true) {
     const pair = pairsOf(node).at(-1);
@@ -95,7 +95,7 @@ export function endOfPair(pair: KnownPair): number {
   return pair.value === null ? key : Math.max(key, endOf(pair.value));
 }
 
-/** Offsets of the dashes of a list that is written in lines. */
+/** Offsets of the dashes of a list in lines. */
 export function dashesOf(seq: YAMLSeq): number[] {
   const token = seq.srcToken;
   if (token?.type !== "block-seq") return [];

@@ -6,22 +6,22 @@ export type Value = string | number | boolean | null;
 type Context = {
   /** Spaces before the lines of a block text. */
   indent: number;
-  /** Whether it stands between brackets. */
+  /** True between brackets. */
   flow: boolean;
-  /** How the present value is written. */
+  /** Style of the present value. */
   style?: string | null | undefined;
-  /** Whether lines of its own are possible. */
+  /** True if the value may have lines of its own. */
   lines: boolean;
   eol: string;
 };
 
-/** Characters that a block text cannot have as they are. */
+/** Characters that a block text cannot contain. */
 const UNPRINTABLE = new RegExp(
   String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u0084\u0086-\u009f\u2028\u2029\ufeff]|[\ud800-\udfff]`,
   "u",
 );
 
-/** A value as it is written in YAML, in the present style where that is possible. */
+/** Value in YAML, in the present style if possible. */
 export function written(value: Value, context: Context): string {
   if (typeof value !== "string") return value === null ? "null" : String(value);
   const { style, flow, lines } = context;
@@ -36,7 +36,7 @@ export function written(value: Value, context: Context): string {
 
 const isBlock = (style: string | null | undefined) => style === "BLOCK_LITERAL" || style === "BLOCK_FOLDED";
 
-/** A text in double quotes, where also unprintable characters can stand. */
+/** Text in double quotes, which can contain unprintable characters. */
 export function quoted(value: string): string {
   const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, escape);
@@ -45,7 +45,7 @@ export function quoted(value: string): string {
 function blockText(value: string, { indent, eol }: Context): string {
   const end = /\n*$/.exec(value)?.[0].length ?? 0;
   const chomp = end === 0 ? "-" : "";
-  // A first line that begins with a space needs to be told how far the text is indented.
+  // A first line that begins with a space needs an indentation indicator.
   const told = /^\n* /.test(value) ? "2" : "";
   const body = end === 0 ? value : value.slice(0, -1);
   return `|${told}${chomp}${eol}${indentBy(body, indent).split("\n").join(eol)}${eol}`;
@@ -53,7 +53,7 @@ function blockText(value: string, { indent, eol }: Context): string {
 
 const INDICATORS = /^[-?:,[\]{}#&*!|>'"%@`\s]/;
 
-/** Whether a text means itself without quotes, also between brackets. */
+/** True if a text needs no quotes, also between brackets. */
 function isPlain(value: string): boolean {
   if (value === "" || INDICATORS.test(value) || /[\s:]$/.test(value)) return false;
   if (/: |\s#|[,[\]{}\n\t]/.test(value) || UNPRINTABLE.test(value)) return false;

@@ -4,17 +4,17 @@ import { duplicateItem, insertItem, moveItem, removeItem } from "./items.ts";
 import { CHILD_LIST, flatten, idOf, type Kind, type OutlineNode, spotOf } from "./outline.ts";
 import { type Path } from "./text.ts";
 
-/** A text after a change of its structure, and the part that is chosen then. */
+/** Text after a change of its structure, and the part chosen then. */
 export type Restructured = {
   readonly text: string;
   readonly chosen: string | null;
-  /** Places of the other parts then. */
+  /** New places of the other parts. */
   readonly follow: Follow;
 };
 
 const unchanged = (text: string, node: OutlineNode): Restructured => ({ text, chosen: node.id, follow: unmoved });
 
-/** What a new part has. */
+/** Initial fields of a new part. */
 export function newPart(kind: Kind, name: string): Record<string, FieldValue> {
   switch (kind) {
     case "session":
@@ -28,7 +28,7 @@ export function newPart(kind: Kind, name: string): Record<string, FieldValue> {
   }
 }
 
-/** Adds a part at the end of another; of the whole script for a session. */
+/** Adds a part at the end of another; a session, at the end of the script. */
 export function addPart(text: string, parent: OutlineNode | null, count: number, part: Record<string, FieldValue>): Restructured {
   const path: Path = parent?.path ?? [];
   const key = parent === null ? "sessions" : (parent.list ?? CHILD_LIST[parent.kind] ?? "actions");
@@ -52,7 +52,7 @@ export function removePart(text: string, node: OutlineNode): Restructured {
   return { text: removed, chosen: chosen === "" ? null : chosen, follow: removed === text ? unmoved : afterRemoval(spot) };
 }
 
-/** Moves a part up or down: within its list, and at its end into the next one of the same kind. */
+/** Moves a part up or down: within its list, and from its end into the next one of the same kind. */
 export function shiftPart(text: string, nodes: readonly OutlineNode[], node: OutlineNode, by: -1 | 1): Restructured {
   const spot = spotOf(node);
   if (spot === null) return unchanged(text, node);
@@ -69,7 +69,7 @@ export function shiftPart(text: string, nodes: readonly OutlineNode[], node: Out
   return placePart(text, node, next, by === 1 ? 0 : next.children.length);
 }
 
-/** Moves a part to a place in another, or to another place in its own. */
+/** Moves a part to a place in another, or to another place in its own parent. */
 export function placePart(text: string, node: OutlineNode, parent: OutlineNode | null, index: number): Restructured {
   const spot = spotOf(node);
   if (spot === null) return unchanged(text, node);
@@ -88,7 +88,7 @@ export const parentKind = (kind: Kind): Kind | null =>
 export const parentOf = (nodes: readonly OutlineNode[], node: OutlineNode): OutlineNode | null =>
   flatten(nodes).find(({ children }) => children.some(({ id }) => id === node.id)) ?? null;
 
-/** The part that a new one of a kind is added to: the chosen one, or the nearest one that it stands in. */
+/** Parent for a new part of a kind: the chosen part, or its nearest ancestor that fits. */
 export function holderOf(nodes: readonly OutlineNode[], chosen: OutlineNode | null, kind: Kind): OutlineNode | null {
   const wanted = parentKind(kind);
   let part = chosen;

@@ -1,4 +1,4 @@
-/** A change of a text: what stands from `from` to `to` becomes `insert`. */
+/** Change of a text: `insert` replaces the characters from `from` to `to`. */
 export type Change = { readonly from: number; readonly to: number; readonly insert: string };
 
 export type Path = readonly (string | number)[];
@@ -6,12 +6,12 @@ export type Path = readonly (string | number)[];
 export const applyChange = (text: string, { from, to, insert }: Change): string =>
   text.slice(0, from) + insert + text.slice(to);
 
-/** The line break that a text uses. */
+/** Line break that a text uses. */
 export const breakOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
 
 export const lineStart = (text: string, at: number): number => text.lastIndexOf("\n", at - 1) + 1;
 
-/** Offset behind the line break of the line that has an offset, or the end of the text. */
+/** Offset after the line break of an offset's line, or the end of the text. */
 export function lineEnd(text: string, at: number): number {
   const found = text.indexOf("\n", at);
   return found < 0 ? text.length : found + 1;
@@ -26,7 +26,7 @@ export function lineOf(text: string, at: number): number {
   return line;
 }
 
-/** Lines with another indentation; empty ones stay empty. Lines of spaces may be part of a text, and are moved with it. */
+/** Lines with another indentation; empty ones stay empty. Lines of spaces may be part of a text, and move with it. */
 export function indentBy(lines: string, by: number): string {
   if (by === 0) return lines;
   const shift = (line: string) => {

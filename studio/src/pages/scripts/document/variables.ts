@@ -18,7 +18,7 @@ const SYSTEM_VARIABLE = /\{%([\p{L}\p{N}_]+)%\}/gu;
 
 export type UsedVariable = { readonly name: string; readonly system: boolean; readonly known: boolean };
 
-/** Variables of the script that a part knows: declared around it, and set by actions of its session. */
+/** Variables of the script known to a part: declared around it, or set by actions of its session. */
 export function variablesAt(parsed: Parsed, nodes: readonly OutlineNode[], node: OutlineNode): string[] {
   const names = new Set<string>();
   const around = flatten(nodes).filter(({ id }) => node.id === id || node.id.startsWith(`${id}.`));
@@ -53,7 +53,7 @@ export function declaredAt(parsed: Parsed, path: readonly (string | number)[]): 
   });
 }
 
-/** Variables in a text, each once, and whether they are known. */
+/** Variables in a text, each once, marked as known or unknown. */
 export function usedIn(text: string, known: readonly string[]): UsedVariable[] {
   const used = new Map<string, UsedVariable>();
   const system = new Set<string>(SYSTEM_VARIABLES);

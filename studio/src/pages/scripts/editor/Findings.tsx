@@ -6,7 +6,7 @@ import { VirtualList } from "../../../components/VirtualList.tsx";
 import { type ScriptFinding } from "../requests.ts";
 import styles from "./Editor.module.css";
 
-/** Findings of the server, each with the way to its place. */
+/** Findings of the server, each with a link to its place. */
 export function Findings({ findings, onGo }: { findings: readonly ScriptFinding[]; onGo: (finding: ScriptFinding) => void }) {
   const t = useText(scripts);
   const errors = findings.filter(({ severity }) => severity === "error").length;

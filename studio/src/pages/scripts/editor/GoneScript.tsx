@@ -12,7 +12,7 @@ import { keptWorkOf } from "../requests.ts";
 import { type ScriptSession } from "../store/ScriptSession.ts";
 import styles from "./Editor.module.css";
 
-/** Says that somebody else has deleted the script, with the ways to go on with its text. */
+/** Notice that another user deleted the script, with ways to continue with its text. */
 export function GoneScript({ name, session, text }: { name: string; session: ScriptSession; text: string }) {
   const t = useText(scripts);
   const shared = useText(common);

@@ -15,7 +15,7 @@ type NoticesProps = {
   onChoose: (part: string) => void;
 };
 
-/** Notices about unsaved work: put back from the browser, or not kept by it, or typed where it is not valid. */
+/** Notices about unsaved work: restored from the browser, not kept by it, or in invalid forms. */
 export function Notices({ session, now, chosen, onChoose }: NoticesProps) {
   const t = useText(scripts);
   const shared = useText(common);

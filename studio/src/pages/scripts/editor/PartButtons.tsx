@@ -17,7 +17,7 @@ type PartButtonsProps = {
   restructure: (done: Restructured) => void;
 };
 
-/** Buttons for the chosen part, for those who use no keys. Each keeps its place, whatever is chosen. */
+/** Buttons for the chosen part, for use without a keyboard. Each keeps its place, whatever is chosen. */
 export function PartButtons({ session, nodes, chosen, broken, add, restructure }: PartButtonsProps) {
   const t = useText(scripts);
   const names = { session: t("newSession"), phase: t("newPhase"), step: t("newStep"), action: "" };

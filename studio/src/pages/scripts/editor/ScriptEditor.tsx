@@ -32,7 +32,7 @@ import { VersionsDrawer } from "./VersionsDrawer.tsx";
 
 type Pane = "tree" | "form" | "text";
 
-/** A script while it is edited: its parts, the form of one, and the text, all of one document. */
+/** Editor of a script: its parts, the form of one, and the text, all of one document. */
 export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const t = useText(scripts);
   const { message } = App.useApp();
@@ -43,11 +43,11 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
   const [pane, setPane] = useState<Pane>("tree");
   const [versions, setVersions] = useState(false);
   const [refused, setRefused] = useState<ApiError | null>(null);
-  // The version that somebody else saved, because of which nothing was published.
+  // Version saved by another user, which prevented a publish.
   const [overtaken, setOvertaken] = useState<number | null>(null);
   const [handle, setHandle] = useState<EditorHandle | null>(null);
   const navigate = useNavigate();
-  // A part that was just added is not told what it lacks before it has been written in.
+  // A new part shows no findings until it is edited.
   const [fresh, setFresh] = useState<{ id: string; text: string } | null>(null);
   const parsed = useMemo(() => parse(now.text), [now.text]);
   const nodes = useMemo(() => outlineOf(parsed), [parsed]);
@@ -91,7 +91,7 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     await navigate(`/run?${query.toString()}`);
   }
 
-  /** Takes a version into use; the error when it was refused. */
+  /** Publishes a version; returns the error if refused. */
   async function publish(version: number): Promise<ApiError | null> {
     setOvertaken(null);
     try {
@@ -132,19 +132,19 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
     ready.view.dom.addEventListener("click", follow);
   }
 
-  // Typed values that are not valid are not saved either.
+  // Invalid values in forms are not saved either.
   const state = now.state === "saved" && now.waiting.length > 0 ? "unsaved" : now.state;
   const save = { state, error: now.error, flush: session.flush };
-  // Unfinished is not broken: it is kept here until the server can take it.
+  // An unfinished script is no failure: it is kept here until the server accepts it.
   const unfinished = now.state === "failed" ? refusalOf(now.error) : null;
   const kept = unfinished === null ? null : t("draftKept", { reason: unfinished });
-  // What was typed and is not valid would not be in the version that runs.
+  // Invalid values in forms would be missing in the published version.
   const obstacle = kept ?? (now.waiting.length > 0 ? t("formsInvalid") : null);
   const closed = now.conflict !== null || obstacle !== null;
   const theirs = now.conflict?.theirs ?? null;
   const actions = (
     <>
-      {/* A conflict says itself why nothing was saved. */}
+      {/* The notice of a conflict already says why nothing was saved. */}
       {now.conflict === null && <SaveState save={save} kept={kept} />}
       <Button
         icon={<RollbackOutlined aria-hidden="true" />}
@@ -307,20 +307,20 @@ export function ScriptEditor({ opened }: { opened: OpenedScript }) {
 
 const paneClass = (shown: boolean): string => `${styles["pane"] ?? ""} ${shown ? "" : (styles["hidden"] ?? "")}`;
 
-/** Reason why the server takes a script for no script yet; null for every other error. */
+/** Reason why the server refuses a script as unfinished; null for every other error. */
 function refusalOf(error: Error | null): string | null {
   if (!(error instanceof ApiError) || error.code !== "invalid_script") return null;
   const [first] = (error.problem["errors"] ?? []) as readonly { readonly message?: string }[];
   return first?.message ?? error.detail;
 }
 
-/** Whether a finding is of a part itself, and not of one below it. */
+/** True if a finding is about the part itself, not about one below it. */
 function belongsTo(path: string, id: string): boolean {
   if (path !== id && !path.startsWith(`${id}.`)) return false;
   return !/\.(?:phases|steps|topics|actions)\[\d+\]/.test(path.slice(id.length));
 }
 
-/** A finding that names the part, with the path of the field that it stands in. */
+/** Finding of a part, with the path of its field if it has one. */
 function inField(parsed: Parsed, node: OutlineNode, finding: ScriptFinding): ScriptFinding {
   const field = finding.path === node.id ? fieldAt(parsed, node, finding.line, finding.column) : null;
   return field === null ? finding : { ...finding, path: `${finding.path}.${field}` };

@@ -14,14 +14,14 @@ import styles from "./Editor.module.css";
 type VersionsDrawerProps = {
   id: string;
   published: number | null;
-  /** Publishes a version; the error when it was refused. */
+  /** Publishes a version; returns the error if refused. */
   onPublish: (version: number) => Promise<ApiError | null>;
-  /** Takes the text of a version as a change of the script. */
+  /** Applies the text of a version as a change of the script. */
   onTake: (text: string) => void;
   onClose: () => void;
 };
 
-/** Versions of a script: what is published, the way back, and what differs. */
+/** Versions of a script: the published one, differences, and a way back to an earlier one. */
 export function VersionsDrawer({ id, published, onPublish, onTake, onClose }: VersionsDrawerProps) {
   const t = useText(scripts);
   const format = useFormat();
@@ -99,7 +99,7 @@ export function VersionsDrawer({ id, published, onPublish, onTake, onClose }: Ve
   );
 }
 
-/** A unified diff, its lines coloured and marked. */
+/** Unified diff with coloured and marked lines. */
 function Difference({ text }: { text: string }) {
   const t = useText(scripts);
   const lines = text.split("\n").filter((line) => line !== "");

@@ -7,7 +7,7 @@ import { type OpenedScript, putDraft, type ScriptFinding, validated } from "../r
 import { holdPlace } from "../store/kept.ts";
 import { ScriptSession, type ScriptSnapshot } from "../store/ScriptSession.ts";
 
-/** The session of an opened script, as long as its page is there. */
+/** Session of an opened script, for the lifetime of its page. */
 export function useSession({ script, work, left, gone }: OpenedScript): [ScriptSession, ScriptSnapshot] {
   const [session] = useState(
     () => new ScriptSession({ loaded: script, work, left, gone, put: (...draft) => putDraft(script.id, currentLanguage(), ...draft) }),
@@ -36,7 +36,7 @@ export function useSession({ script, work, left, gone }: OpenedScript): [ScriptS
 
 const CALM_MS = 400;
 
-/** What the server says of a text, once it stands still for a moment; without a connection what it said before. */
+/** Findings of the server for a text unchanged for a moment; without a connection, the previous ones. */
 export function useFindings(text: string): readonly ScriptFinding[] {
   const language = useLanguage();
   const [findings, setFindings] = useState<readonly ScriptFinding[]>([]);

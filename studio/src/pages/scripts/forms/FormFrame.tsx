@@ -9,13 +9,13 @@ import styles from "./Forms.module.css";
 
 type FormFrameProps<T> = FormProps<T> & { invalid: string | null; children: ReactNode };
 
-/** A form of a part, with the reason why it is not saved. */
+/** Form of a part, with the reason why it is not saved. */
 export function FormFrame<T extends object>({ invalid, children, ...form }: FormFrameProps<T>) {
   const t = useText(scripts);
   return (
     <Form<T> {...form} layout="vertical" requiredMark={false} preserve>
       {children}
-      {/* Below the fields: none of them moves while it is typed in. */}
+      {/* Stands below the fields, so that none of them moves during typing. */}
       {invalid !== null && (
         <Alert type="warning" showIcon role="alert" title={t("notSavedInvalid", { reason: invalid })} style={{ marginBottom: 16 }} />
       )}
@@ -23,23 +23,23 @@ export function FormFrame<T extends object>({ invalid, children, ...form }: Form
   );
 }
 
-/** A hint beside a label. */
+/** Hint beside a label. */
 export const hint = (title: string) => ({ title, icon: <QuestionCircleOutlined aria-hidden="true" /> });
 
-/** Findings of the part whose form is shown, and its path. */
+/** Findings of the displayed part, and its path. */
 export const PartFindings = createContext<{ readonly part: string; readonly findings: readonly ScriptFinding[] }>({ part: "", findings: [] });
 
-/** Tells whether a finding is about one of the fields of a part, or about something in them. */
+/** True if a finding is about one of these fields of a part, or about something in them. */
 const isAbout = ({ path }: ScriptFinding, part: string, keys: readonly string[]): boolean =>
   keys.some((key) => path === `${part}.${key}` || path.startsWith(`${part}.${key}.`) || path.startsWith(`${part}.${key}[`));
 
-/** Findings about fields of the part that is shown. */
+/** Findings about fields of the displayed part. */
 export function useFindingsOf(keys: readonly string[]): readonly ScriptFinding[] {
   const { part, findings } = useContext(PartFindings);
   return findings.filter((finding) => isAbout(finding, part, keys));
 }
 
-/** Those of a part that no field of its form shows. */
+/** Findings of a part that no field of its form shows. */
 export const otherFindings = (part: string, findings: readonly ScriptFinding[], keys: readonly string[]): readonly ScriptFinding[] =>
   findings.filter((finding) => !isAbout(finding, part, keys));
 
@@ -56,7 +56,7 @@ export function FindingList({ findings }: { findings: readonly ScriptFinding[] }
   );
 }
 
-/** A field of a form, with what the server finds at its keys below it. */
+/** Form field, with the findings at its keys below it. */
 export function Field({ keys, extra, ...item }: FormItemProps & { keys: readonly string[] }) {
   const findings = useFindingsOf(keys);
   const below = findings.length === 0 ? extra : (

@@ -12,7 +12,7 @@ import { VariableText } from "./VariableText.tsx";
 
 type WithVariables = { known: readonly string[] };
 
-/** The form of `ai_ask`. */
+/** Form of `ai_ask`. */
 export function AskForm({ known, ...part }: NodeFormProps<AskValues> & WithVariables) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
@@ -68,7 +68,7 @@ export function AskForm({ known, ...part }: NodeFormProps<AskValues> & WithVaria
   );
 }
 
-/** The form of `ai_think`. */
+/** Form of `ai_think`. */
 export function ThinkForm({ known, ...part }: NodeFormProps<ThinkValues> & WithVariables) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
@@ -89,7 +89,7 @@ export function ThinkForm({ known, ...part }: NodeFormProps<ThinkValues> & WithV
   );
 }
 
-/** The form of what a client does: a skill, a form, a picture. `plainFields`: the fields of a form are no more than names. */
+/** Form of a client's action: a skill, a form or a picture. `plainFields`: the fields of a form are only names. */
 export function ClientForm({ type, plainFields, ...part }: NodeFormProps<ClientValues> & { type: string; plainFields: boolean }) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);

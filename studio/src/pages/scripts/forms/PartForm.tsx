@@ -21,13 +21,13 @@ export type PartFormProps = {
   node: OutlineNode;
   known: readonly string[];
   held: HeldForms;
-  /** Whether the part was just added: its name is written next. */
+  /** True if the part was just added: its name is edited next. */
   isNew?: boolean;
-  /** Takes a change of the text; `group` joins what is typed in one go. */
+  /** Applies a change of the text; `group` joins changes that are typed in one go. */
   edit: (change: (text: string) => string, group: string) => void;
 };
 
-/** The form of what is chosen. */
+/** Form of the chosen part. */
 export function PartForm(props: PartFormProps) {
   const t = useText(scripts);
   const { node } = props;
@@ -40,7 +40,7 @@ const NAME_FIELD = { session: "session", phase: "phase", step: "topic", action: 
 function NamedForm({ parsed, node, held, isNew = false, edit }: PartFormProps) {
   const t = useText(scripts);
   const nameField = useRef<InputRef>(null);
-  // Once, and not when undo brings the part back to what it was.
+  // Focuses once, and not when undo restores the part.
   const [begins] = useState(isNew);
   useEffect(() => {
     if (begins) nameField.current?.focus({ cursor: "all" });
@@ -123,7 +123,7 @@ function freeName(declared: readonly { name: string }[]): string {
   }
 }
 
-/** Types of actions, with their words in the catalogue. */
+/** Types of actions, with their keys in the catalogue. */
 const TYPES = {
   ai_say: "typeSay",
   ai_ask: "typeAsk",

@@ -9,7 +9,7 @@ import styles from "./Forms.module.css";
 import { type NodeFormProps, useNodeForm } from "./useNodeForm.ts";
 import { VariableText } from "./VariableText.tsx";
 
-/** The form of `ai_say` (S-090 to S-097). */
+/** Form of `ai_say` (S-090 to S-097). */
 export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: readonly string[] }) {
   const t = useText(scripts);
   const { invalid, ...form } = useNodeForm(part);
@@ -85,7 +85,7 @@ export function SayForm({ known, ...part }: NodeFormProps<SayValues> & { known: 
   );
 }
 
-/** Rounds are whole numbers from 1 to 20 (S-091). */
+/** Validation of rounds: whole numbers from 1 to 20 (S-091). */
 export const roundsRules = (message: string) => [
   {
     validator: (_: unknown, value: unknown) =>

@@ -19,7 +19,7 @@ type VariableTextProps = {
   "aria-required"?: boolean | "true" | "false";
 };
 
-/** A text that may have variables: they can be inserted, and those that nothing defines are marked. */
+/** Text field with variables: they can be inserted, and undefined ones are marked. */
 export function VariableText({ id, value = "", onChange, known, rows = 4, placeholder, ...aria }: VariableTextProps) {
   const t = useText(scripts);
   const area = useRef<TextAreaRef>(null);

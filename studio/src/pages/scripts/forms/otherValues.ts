@@ -27,7 +27,7 @@ export function askValues(parsed: Parsed, path: Path): AskValues {
   const rounds = valueAt(parsed, [...path, "max_rounds"]) ?? ASK_ROUNDS;
   return {
     question: textAt(parsed, [...path, keyOf(parsed, path, "question")]),
-    // The older layout names it as `ai_think` does.
+    // The older layout names the variable as `ai_think` does.
     variable: textAt(parsed, [...path, keyOf(parsed, path, "answerVariable")]) || (outputAt(parsed, path)[0]?.name ?? ""),
     answer: shown(fields["type"]) || "text",
     options: Array.isArray(fields["options"]) ? fields["options"].map(shown).join("\n") : "",
@@ -107,18 +107,18 @@ export function writeThink(text: string, path: Path, values: ThinkValues): strin
 
 export type ClientValues = { subject: string; title: string; fields: string; variable: string };
 
-/** The field that says what a client is asked to do. */
+/** Field that names the skill or the picture of a client's action. */
 export const subjectOf = (type: string): "skill" | "src" | null =>
   type === "use_skill" ? "skill" : type === "show_pic" ? "src" : null;
 
-/** The map that has a field of a form, or would get it: that of the action, or `form` in it. */
+/** Map that has a field of a form, or would get it: the action, or `form` in it. */
 function formPath(parsed: Parsed, path: Path, key: string): Path {
   const inner = [...path, "form"];
   if (mapAt(parsed, inner) === null) return path;
   return pairAt(parsed, inner, key) === undefined && pairAt(parsed, path, key) !== undefined ? path : inner;
 }
 
-/** Names of the fields of a form; null where they are more than names, and are edited as text. */
+/** Names of the fields of a form; null if they are more than names, and are edited as text. */
 export function formFields(parsed: Parsed, path: Path): string[] | null {
   const fields = valueAt(parsed, [...formPath(parsed, path, "fields"), "fields"]);
   if (fields === null) return [];

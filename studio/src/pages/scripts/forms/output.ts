@@ -4,10 +4,10 @@ import { writeItems } from "../document/items.ts";
 import { mapAt, type Parsed, parse, seqAt, valueAt } from "../document/parse.ts";
 import { type Path } from "../document/text.ts";
 
-/** A variable that `ai_think` fills, and what it is to hold. */
+/** Variable that `ai_think` fills, with a description of its content. */
 export type Output = { readonly name: string; readonly about: string };
 
-/** Keys of a variable and of its description where variables stand in a list. */
+/** Keys of a variable and of its description in a list of variables. */
 const NAMES = ["get", "var", "name"];
 const ABOUTS = ["define", "description", "about"];
 
@@ -29,11 +29,11 @@ function listed(item: unknown): Output {
   return { name: of(NAMES), about: of(ABOUTS) };
 }
 
-/** One variable a line; further lines of a description are indented. */
+/** Lines of variables, one each; further lines of a description are indented. */
 export const linesOf = (output: readonly Output[]): string =>
   output.map(({ name, about }) => (about === "" ? name : `${name}: ${about.replaceAll("\n", "\n  ")}`)).join("\n");
 
-/** The variables of such lines; null where one has no name, or has the name of another. */
+/** Variables of such lines; null if one has no name, or two have the same. */
 export function outputOf(lines: string): Output[] | null {
   const output: Output[] = [];
   for (const line of lines.split("\n")) {
@@ -51,7 +51,7 @@ export function outputOf(lines: string): Output[] | null {
   return output;
 }
 
-/** Writes the variables that have changed, and leaves the others as they are written. */
+/** Writes the changed variables, and leaves the others as written. */
 export function writeOutput(text: string, path: Path, next: readonly Output[]): string {
   const parsed = parse(text);
   const key = keyOf(parsed, path, "output");
@@ -66,7 +66,7 @@ function writeMap(text: string, path: Path, old: readonly Output[], next: readon
   let changed = text;
   const stays = new Set(next.map(({ name }) => name));
   for (const [at, { name, about }] of next.entries()) {
-    // A name that was there in this place, and is nowhere now, was changed.
+    // A name that was in this place, and is nowhere now, was changed.
     const before = old.find((one) => one.name === name) ?? [old[at]].find((one) => one !== undefined && !stays.has(one.name));
     if (before !== undefined && before.name !== name) changed = renameField(changed, path, before.name, name);
     if (before?.about !== about) changed = setField(changed, path, name, about, next.slice(0, at).map((one) => one.name));
@@ -79,7 +79,7 @@ function writeList(text: string, path: Path, key: string, old: readonly Output[]
   let changed = text;
   const items = valueAt(parse(text), [...path, key]) as unknown[];
   const now = [...old];
-  // Descriptions are changed where they stand, as long as the variables are the same ones.
+  // Descriptions are changed in place, as long as the variables are the same ones.
   if (old.length === next.length) {
     for (const [at, one] of next.entries()) {
       const fields = items[at];

@@ -2,7 +2,7 @@ import { ALIASES } from "../document/aliases.ts";
 
 const MORE = ["type", "condition", "template", "action_id"];
 
-/** Keys whose findings stand at a field of the form, by the type of an action. */
+/** Keys whose findings are shown at a field of the form, by the type of an action. */
 const OF_ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ai_say: [
     ...ALIASES.content,
@@ -16,6 +16,6 @@ const OF_ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ai_think: [...ALIASES.prompt, ...ALIASES.output],
 };
 
-/** Keys of a part whose findings its form shows at their fields: the others stand above it. */
+/** Keys of a part whose findings its form shows at their fields; other findings stand above it. */
 export const shownKeys = (kind: string, type: string | null): readonly string[] =>
   kind === "action" ? [...MORE, ...(OF_ACTIONS[type ?? ""] ?? ALIASES.variable)] : ["session", "phase", "topic"];

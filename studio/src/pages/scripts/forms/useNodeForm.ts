@@ -4,12 +4,12 @@ import { same } from "../document/actions.ts";
 import { type ScriptSession } from "../store/ScriptSession.ts";
 import { type WaitingForm, withTyped } from "../store/waiting.ts";
 
-/** Keeper of forms that are not valid: they come back when the part is chosen again. */
+/** Keeper of invalid forms: they return when the part is chosen again. */
 export type HeldForms = Pick<ScriptSession, "waitingFor" | "hold" | "letGo">;
 
 export type NodeFormProps<T> = {
   part: Pick<WaitingForm, "title" | "form"> & { readonly part: string };
-  /** What the script has. */
+  /** Values in the script. */
   values: T;
   write: (values: T) => void;
   held: HeldForms;
@@ -19,11 +19,11 @@ type NodeForm<T> = {
   form: FormInstance<T>;
   initialValues: T;
   onValuesChange: () => void;
-  /** Why the form is not saved. */
+  /** Reason why the form is not saved. */
   invalid: string | null;
 };
 
-/** A form over a part of a script: valid changes are written at once, others wait until they are. */
+/** Form over a part of a script: valid changes are written at once, others wait until they are valid. */
 export function useNodeForm<T extends object>({ part, values, write, held }: NodeFormProps<T>): NodeForm<T> {
   const [form] = Form.useForm<T>();
   const waiting = held.waitingFor(part.part, part.form);
@@ -37,7 +37,7 @@ export function useNodeForm<T extends object>({ part, values, write, held }: Nod
     checks.current += 1;
     void reasonOf(form).then((reason) => {
       checks.current -= 1;
-      // A later one has begun, with what was typed since.
+      // A later check has begun, with newer values.
       if (checks.current > 0) return;
       setFaults(reason);
       if (reason !== null) {
@@ -53,21 +53,21 @@ export function useNodeForm<T extends object>({ part, values, write, held }: Nod
   const settle = useEffectEvent(() => {
     const present = form.getFieldsValue(true) as T;
     const wanted = waiting === null ? values : withTyped(values, waiting);
-    // While it is checked, what was typed last is not in the script yet.
+    // During a check, the last typed values are not in the script yet.
     if (checks.current > 0) return;
     if (!same(present, wanted)) form.setFieldsValue(wanted);
     if (waiting !== null) check(values);
   });
 
   const isWaiting = waiting !== null;
-  // The text, or undo, has changed the part; or what was typed has been given up.
+  // The text or undo has changed the part, or the typed values were given up.
   useEffect(() => settle(), [key, part.part, isWaiting]);
 
   const onValuesChange = () => check((waiting?.base as T | undefined) ?? values);
   return { form, initialValues, onValuesChange, invalid: waiting === null ? null : faults };
 }
 
-/** Reason why a form is not valid; null when it is. */
+/** Reason why a form is not valid; null if it is. */
 async function reasonOf(form: FormInstance): Promise<string | null> {
   // The field validates itself first; of two validations of a form the later one counts.
   await Promise.resolve();

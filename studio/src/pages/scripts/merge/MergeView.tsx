@@ -10,12 +10,12 @@ import styles from "./MergeView.module.css";
 type MergeViewProps = {
   mine: string;
   theirs: string;
-  /** What both began from. */
+  /** Common base of both. */
   base: string;
   onMerged: (text: string) => void;
 };
 
-/** Two versions of a script side by side: one is chosen for each difference, and the result may be edited. */
+/** Two versions of a script side by side: one is chosen for each difference, and the result can be edited. */
 export function MergeView({ mine, theirs, base, onMerged }: MergeViewProps) {
   const t = useText(scripts);
   const [hunks, setHunks] = useState<readonly Hunk[]>(() => hunksOf(mine, theirs, base));
@@ -36,7 +36,7 @@ export function MergeView({ mine, theirs, base, onMerged }: MergeViewProps) {
         <Button onClick={() => choose("theirs")}>{t("allTheirs")}</Button>
       </div>
       {hunks.map((hunk, at) => {
-        // Hunks stay in their order.
+        // Hunks keep their order, so the index is a stable key.
         if (hunk.kind === "same") {
           return (
             <p key={at} className={styles["same"]}>

@@ -1,13 +1,13 @@
 /** Lines with their breaks. */
 export const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 
-/** Spaces that every line of some texts begins with; blank lines do not count. */
+/** Number of spaces at the beginning of every line of some texts; blank lines do not count. */
 export function indentOf(texts: readonly string[]): number {
   const lines = texts.flatMap(linesOf).filter((line) => line.trim() !== "");
   return lines.length === 0 ? 0 : Math.min(...lines.map((line) => line.search(/[^ ]/)));
 }
 
-/** Lines that two texts have in common, as pairs of their numbers in order. */
+/** Common lines of two texts, as pairs of their numbers in order. */
 export function commonLines(a: readonly string[], b: readonly string[]): [number, number][] {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
@@ -22,10 +22,10 @@ export function commonLines(a: readonly string[], b: readonly string[]): [number
   return pairs;
 }
 
-/** Differences beyond which texts count as having nothing in common. */
+/** Most differences; texts with more have nothing in common. */
 const MOST = 2000;
 
-/** The longest common lines, as Myers finds them. */
+/** Longest common lines, by the algorithm of Myers. */
 function longest(a: readonly string[], b: readonly string[]): [number, number][] {
   const traces: Map<number, number>[] = [];
   const ends = new Map<number, number>([[1, 0]]);

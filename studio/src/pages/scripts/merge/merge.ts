@@ -2,18 +2,18 @@ import { commonLines, linesOf } from "./lines.ts";
 
 export type Choice = "mine" | "theirs" | "both";
 
-/** A part of two texts: the same in both, or one that somebody has to choose, or may. */
+/** Part of two texts: the same in both, or a difference to choose from. */
 export type Hunk =
   | { readonly kind: "same"; readonly text: string }
   | {
       readonly kind: "change";
       readonly mine: string;
       readonly theirs: string;
-      /** What only one side changed is taken from it; null where both did. */
+      /** Chosen side; at first the one that changed, null if both did. */
       readonly choice: Choice | null;
     };
 
-/** Two texts side by side. With what both began from it is known which side changed a part. */
+/** Compares two texts. Their common base tells which side changed a part. */
 export function hunksOf(mine: string, theirs: string, base: string | null): Hunk[] {
   return base === null ? twoWay(linesOf(mine), linesOf(theirs)) : threeWay(linesOf(mine), linesOf(theirs), linesOf(base));
 }
@@ -61,7 +61,7 @@ function same(hunks: Hunk[], text: string): void {
   else hunks.push({ kind: "same", text });
 }
 
-/** The text of the choices; null while one is open. */
+/** Text of the choices; null while one is open. */
 export function merged(hunks: readonly Hunk[]): string | null {
   let text = "";
   for (const hunk of hunks) {

@@ -24,14 +24,14 @@ const typed = (index: number) => ({
   values: { content: "half an hour of typing", max_rounds: 21 },
 });
 
-/** A server with one script, which can be made to go away. */
+/** Server with one script, which can become unreachable. */
 class Server {
   text = "one\n";
   version = 1;
   reachable = true;
   losesAnswers = false;
   removed = false;
-  /** Set when the last write may take the place of the version before it. */
+  /** True if the last write was allowed to replace the version before it. */
   replaced = true;
   put = (text: string, version: number, replaces = true): Promise<number> => {
     if (!this.reachable) return Promise.reject(new ApiError(0, { code: "unreachable" }));

@@ -5,7 +5,7 @@ import { beginHistory, type History, record, redo, undo } from "../document/hist
 import { type Kept, type KeptWork } from "./kept.ts";
 import { type WaitingForm, WaitingForms } from "./waiting.ts";
 
-/** A script as it was loaded: its last version. */
+/** Script as loaded: its last version. */
 export type LoadedScript = {
   readonly id: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export type LoadedScript = {
   readonly published: number | null;
 };
 
-/** Text that somebody else saved meanwhile; null where the script was removed. */
+/** Text that another user saved meanwhile; null if the script was removed. */
 export type Conflict = { readonly theirs: string | null; readonly version: number };
 
 export type ScriptSnapshot = SaveStatus & {
@@ -24,28 +24,28 @@ export type ScriptSnapshot = SaveStatus & {
   readonly canUndo: boolean;
   readonly canRedo: boolean;
   readonly conflict: Conflict | null;
-  /** Time of the work that was found in the browser and put back. */
+  /** Time of the work restored from the browser. */
   readonly restoredFrom: number | null;
-  /** Whether the browser keeps unsaved work. */
+  /** True if the browser keeps unsaved work. */
   readonly kept: boolean;
-  /** Forms that are not valid, and so not in the text. */
+  /** Invalid forms, which are not in the text. */
   readonly waiting: readonly WaitingForm[];
 };
 
 type Options = {
   loaded: LoadedScript;
-  /** Stores a draft behind a version, or in its place where it may be replaced; the number of the new one. */
+  /** Stores a draft after a version, or in its place if allowed; returns the number of the new one. */
   put: (text: string, version: number, replaces: boolean) => Promise<number>;
   work: KeptWork;
-  /** Work of a page that is gone. */
+  /** Work left by a page that is gone. */
   left?: { readonly place: string; readonly work: Kept } | undefined;
-  /** Set when the script is not there any more. */
+  /** Set if the script no longer exists. */
   gone?: boolean | undefined;
   delayMs?: number;
   now?: () => number;
 };
 
-/** The text of one script while it is edited: history, saving, conflicts, and what the browser keeps. */
+/** Text of one script under edit: history, saving, conflicts, and unsaved work in the browser. */
 export class ScriptSession {
   readonly #queue: SaveQueue<string>;
   readonly #put: Options["put"];
@@ -61,9 +61,9 @@ export class ScriptSession {
   #conflict: Conflict | null = null;
   #restoredFrom: number | null = null;
   #kept = true;
-  /** Set when the last version is another's that was merged, and has to stay. */
+  /** Set if the last version is another user's, which was merged and must stay. */
   #isMerged = false;
-  /** The text of the last write that had no answer. */
+  /** Text of the last write without an answer. */
   #sent: string | null = null;
   #snapshot: ScriptSnapshot;
 
@@ -95,12 +95,12 @@ export class ScriptSession {
     return this.#history.present;
   }
 
-  /** The text that the unsaved work began from. */
+  /** Text that the unsaved work is based on. */
   get base(): string {
     return this.#base;
   }
 
-  /** Whether closing the page would lose something. */
+  /** True if closing the page would lose something. */
   get wouldLose(): boolean {
     return !this.#kept && this.#isUnsaved;
   }
@@ -110,8 +110,8 @@ export class ScriptSession {
   }
 
   /**
-   * Takes a text. Changes of one group that follow each other closely are undone together; `follow` tells where the parts are now, which is
-   * found out from the texts without it.
+   * Applies a text. Changes of one group in close succession are undone together; `follow` gives the new places of the parts, which are
+   * found by comparing the texts without it.
    */
   change(text: string, group: string | null = null, follow?: Follow): void {
     this.#become(record(this.#history, text, group, this.#now()), follow);
@@ -127,7 +127,7 @@ export class ScriptSession {
 
   readonly waitingFor = (part: string, form: string): WaitingForm | null => this.#waiting.find(part, form);
 
-  /** Keeps what was typed in a form that is not valid. */
+  /** Keeps the values of an invalid form. */
   readonly hold = (form: WaitingForm): void => this.#wait(() => this.#waiting.put(form));
 
   readonly letGo = (form: WaitingForm): void => this.#wait(() => this.#waiting.remove(form));
@@ -138,11 +138,11 @@ export class ScriptSession {
     this.#tell();
   }
 
-  /** Saves at once what waits. */
+  /** Saves pending changes at once. */
   flush = (): Promise<boolean> =>
     this.#conflict === null ? this.#queue.flush() : Promise.resolve(false);
 
-  /** Ends a conflict with the text that was made of both. */
+  /** Ends a conflict with the merged text. */
   resolve(text: string): void {
     if (this.#conflict === null) return;
     this.#base = this.#conflict.theirs ?? "";
@@ -156,8 +156,8 @@ export class ScriptSession {
   }
 
   /**
-   * Takes what a refusal tells of another's work, when nothing was to be stored: their text where nothing is unsaved here (`shown`), else a
-   * conflict. Null when the error is another one.
+   * Takes over another user's work from a refusal of a request that stores no text: their text if nothing is unsaved here (`shown`), else
+   * a conflict. Null for any other error.
    */
   meet(error: unknown): "shown" | "conflict" | null {
     const conflict = conflictOf(error);
@@ -176,19 +176,19 @@ export class ScriptSession {
     return "shown";
   }
 
-  /** Hands what is not saved over to the script that the text was saved as. */
+  /** Hands unsaved work over to the script that the text was saved as. */
   moveTo(work: KeptWork, version: number): void {
     if (this.#waiting.list.length > 0) work.keep({ ...this.#unsaved(), base: this.text, version });
     this.#work.forget();
   }
 
-  /** Gives up what is not saved. */
+  /** Discards unsaved work. */
   abandon(): void {
     this.#waiting.clear();
     this.#work.forget();
   }
 
-  /** Takes the saved text in place of the work that was put back; `undo` brings that again. */
+  /** Replaces restored work by the saved text; `undo` brings it back. */
   discardRestored(): void {
     this.#restoredFrom = null;
     this.#waiting.clear();
@@ -208,7 +208,7 @@ export class ScriptSession {
   }
 
   #become(history: History | null, follow?: Follow): void {
-    // Two parts that are the same may change places.
+    // Two equal parts may change places without a change of the text.
     if (history === null || (history === this.#history && (follow === undefined || follow === unmoved))) return;
     this.#history = history;
     this.#waiting.follow(this.text, follow);
@@ -222,7 +222,7 @@ export class ScriptSession {
     this.#tell();
   }
 
-  /** Has the browser keep what the server has not got. */
+  /** Keeps unsaved work in the browser. */
   #keep(): void {
     if (this.#isUnsaved) this.#kept = this.#work.keep(this.#unsaved());
     else this.#work.forget();
@@ -250,7 +250,7 @@ export class ScriptSession {
       this.#waiting.restore(forms, formsOf);
       this.#waiting.follow(this.text);
       this.#changed();
-      // The old place is given up only once the new one has it.
+      // The old place is given up only if the new one has the work.
       if (!this.#kept) return;
     }
     this.#work.forget(place);
@@ -284,7 +284,7 @@ export class ScriptSession {
     this.#sent = null;
     this.#isMerged = false;
     this.#keep();
-    // It may have gone back meanwhile to what it was before.
+    // The text may have gone back meanwhile to an earlier one.
     if (this.text !== text) this.#queue.change(this.text);
   }
 

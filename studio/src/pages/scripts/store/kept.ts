@@ -1,18 +1,18 @@
 import { type WaitingForm } from "./waiting.ts";
 
-/** Work that the server has not got yet, as the browser keeps it. */
+/** Unsaved work, as the browser keeps it. */
 export type Kept = {
   /** Name of the script. */
   readonly name?: string;
   readonly text: string;
-  /** The text that it began from, and its version. */
+  /** Text that the work is based on, and its version. */
   readonly base: string;
   readonly version: number;
   /** Time in milliseconds. */
   readonly at: number;
-  /** Forms that were not valid. */
+  /** Invalid forms. */
   readonly forms?: readonly WaitingForm[];
-  /** The text that their paths are those of, where it is another one. */
+  /** Text that the paths of the forms belong to, if it is another one. */
   readonly formsOf?: string;
 };
 
@@ -20,7 +20,7 @@ type Storage = Pick<globalThis.Storage, "getItem" | "setItem" | "removeItem" | "
 
 const PREFIX = "tambour.script.";
 
-/** Unsaved work on one script. Each page that is open has a place of its own, so that two tabs never share one. */
+/** Unsaved work on one script. Each open page has a place of its own, so that two tabs never share one. */
 export class KeptWork {
   readonly #storage: Storage | null;
   readonly #script: string;
@@ -32,12 +32,12 @@ export class KeptWork {
     this.#place = `${PREFIX}${script}.${page}`;
   }
 
-  /** The name that tells other tabs that this page is open. */
+  /** Name that tells other tabs that this page is open. */
   get place(): string {
     return this.#place;
   }
 
-  /** Keeps work; false when the browser refuses it. */
+  /** Keeps work; false if the browser refuses it. */
   keep(work: Kept): boolean {
     try {
       this.#storage?.setItem(this.#place, JSON.stringify(work));
@@ -51,11 +51,11 @@ export class KeptWork {
     try {
       this.#storage?.removeItem(place);
     } catch {
-      // What cannot be removed is offered again, and loses nothing.
+      // Work that cannot be removed is offered again, and nothing is lost.
     }
   }
 
-  /** Work of pages that are not open any more, the newest first. */
+  /** Work of pages that are no longer open, newest first. */
   left(open: ReadonlySet<string>): { readonly place: string; readonly work: Kept }[] {
     const found: { place: string; work: Kept }[] = [];
     const storage = this.#storage;
@@ -91,7 +91,7 @@ function isWaitingForm(value: unknown): value is WaitingForm {
   return (part === null || typeof part === "string") && typeof title === "string" && typeof form === "string" && isMap(values) && isMap(base);
 }
 
-/** The storage of the browser; null where it is switched off. */
+/** Storage of the browser; null if it is switched off. */
 export function browserStorage(): Storage | null {
   try {
     return globalThis.localStorage;
@@ -100,13 +100,13 @@ export function browserStorage(): Storage | null {
   }
 }
 
-/** Places of the pages that are open now, in any tab. */
+/** Places of the pages open now, in any tab. */
 export async function openPlaces(): Promise<Set<string>> {
   const held = await locks()?.query();
   return new Set((held?.held ?? []).map(({ name }) => name ?? ""));
 }
 
-/** Tells other tabs that a page is open, until the function that comes back is called or the tab is gone. */
+/** Tells other tabs that a page is open, until the returned function is called or the tab is closed. */
 export function holdPlace(place: string): () => void {
   const stop = new AbortController();
   const held = () => new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
@@ -114,5 +114,5 @@ export function holdPlace(place: string): () => void {
   return () => stop.abort();
 }
 
-/** Absent where the page does not come from a secure place. */
+/** Locks of the browser; absent outside a secure context. */
 const locks = (): LockManager | undefined => (navigator as { locks?: LockManager }).locks;

@@ -5,26 +5,26 @@ import { parse } from "../document/parse.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A form with values that are not valid, and so not in the script. */
+/** Form with invalid values, which are not in the script. */
 export type WaitingForm = {
   /** Path of its part; null once the part is gone. */
   readonly part: string | null;
   /** Name of the part, for people. */
   readonly title: string;
-  /** Type of an action; `name` of other parts. */
+  /** Type of an action; `name` for other parts. */
   readonly form: string;
   readonly values: Values;
-  /** Values of the script that the typing began from. */
+  /** Values in the script before the typing. */
   readonly base: Values;
 };
 
 export const sameValue = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Fields of a waiting form that were typed in. */
+/** Typed fields of a waiting form. */
 export const typedIn = ({ values, base }: Pick<WaitingForm, "values" | "base">): [string, unknown][] =>
   Object.entries(values).filter(([key, value]) => !sameValue(value, base[key]));
 
-/** Values of the script, and what was typed in their place. */
+/** Values of the script, with typed ones in their place. */
 export const withTyped = <T extends object>(current: T, form: WaitingForm): T => ({
   ...current,
   ...Object.fromEntries(typedIn(form).filter(([key]) => key in current)),
@@ -32,14 +32,14 @@ export const withTyped = <T extends object>(current: T, form: WaitingForm): T =>
 
 type Waiting = {
   readonly form: WaitingForm;
-  /** Its places in earlier texts: what brings back a text brings back its parts. */
+  /** Places of the form in earlier texts: restoring a text restores its parts. */
   readonly places: Map<string, string | null>;
 };
 
 /** Forms that wait to become valid. They follow their parts through edits, and come back with them. */
 export class WaitingForms {
   #waiting: readonly Waiting[] = [];
-  /** The text that their paths are those of: the last one that could be read. */
+  /** Text that their paths belong to: the last one that could be parsed. */
   #text: string;
 
   constructor(text: string) {
@@ -72,17 +72,17 @@ export class WaitingForms {
     this.#waiting = [];
   }
 
-  /** Takes back what the browser kept, with the text it belonged to. */
+  /** Restores forms from the browser, with the text they belong to. */
   restore(forms: readonly WaitingForm[], text: string): void {
     this.#waiting = forms.map((form) => ({ form, places: new Map<string, string | null>() }));
     this.#text = text;
   }
 
-  /** Goes on to another text. Forms whose part is gone, or has become another type, have no place until it is there again. */
+  /** Moves on to another text. Forms whose part is gone, or has another type, have no place until it is back. */
   follow(text: string, follow?: Follow): void {
     if (this.#waiting.length > 0) {
       const after = parse(text);
-      // While the text cannot be read it is not known where its parts are.
+      // Places of parts are unknown while the text cannot be parsed.
       if (after.error !== null) return;
       const place = follow ?? followText(parse(this.#text), after);
       const forms = new Map(flatten(outlineOf(after)).map((node) => [node.id, node.kind === "action" ? node.type : "name"]));

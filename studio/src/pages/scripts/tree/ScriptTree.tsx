@@ -18,14 +18,14 @@ export type TreeActions = {
 type ScriptTreeProps = {
   nodes: readonly OutlineNode[];
   chosen: string | null;
-  /** Parts that have findings of severity error. */
+  /** Parts with findings of severity error. */
   faulty: ReadonlySet<string>;
   actions: TreeActions;
 };
 
 type Row = { readonly node: OutlineNode; readonly level: number };
 
-/** Parts of a script; arrows choose, with Alt they move. */
+/** Parts of a script as a tree; arrows choose, with Alt they move. */
 export function ScriptTree({ nodes, chosen, faulty, actions }: ScriptTreeProps) {
   const t = useText(scripts);
   const id = useId();
@@ -117,7 +117,7 @@ export function ScriptTree({ nodes, chosen, faulty, actions }: ScriptTreeProps) 
           const open = !closed.has(node.id);
           const hint = over?.id === node.id ? (styles[over.edge] ?? "") : "";
           return (
-            // The tree takes the keys for all of its rows.
+            // The tree handles the keys for all of its rows.
             // eslint-disable-next-line jsx-a11y/click-events-have-key-events
             <div
               key={item.key}
@@ -193,7 +193,7 @@ function edgeOf(event: DragEvent, dragged: OutlineNode, target: OutlineNode): Ed
   return event.clientY < top + height / 2 ? "above" : "below";
 }
 
-/** Where a part goes that is let go on another; null where it cannot. */
+/** New place of a part dropped on another; null if it cannot go there. */
 function placeOf(nodes: readonly OutlineNode[], dragged: OutlineNode, target: OutlineNode, edge: Edge) {
   if (edge === "into") {
     return parentKind(dragged.kind) === target.kind ? { parent: target, index: target.children.filter(({ id }) => id !== dragged.id).length } : null;
