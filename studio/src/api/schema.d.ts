@@ -233,7 +233,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was applied to the state, oldest first; with `?from=` and `?to=` what differs */
+        /** Updates of the state, oldest first; the difference with `?from=` and `?to=` */
         get: operations["getStateHistory"];
         put?: never;
         post?: never;
@@ -336,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Where a dialogue stands */
+        /** A dialogue with its position */
         get: operations["getDialogue"];
         put?: never;
         post?: never;
@@ -371,7 +371,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What of its session a dialogue has reached */
+        /** Parts of its session that a dialogue has reached */
         get: operations["getCoverage"];
         put?: never;
         post?: never;
@@ -407,7 +407,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What the user says, or what the client answers */
+        /** Input of the user, or answer of the client */
         post: operations["inputDialogue"];
         delete?: never;
         options?: never;
@@ -785,7 +785,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What a model would be sent */
+        /** Render a prompt without asking a model */
         post: operations["renderPrompt"];
         delete?: never;
         options?: never;
@@ -871,7 +871,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What differs between the versions `?from=` and `?to=` */
+        /** Difference between the versions `?from=` and `?to=` */
         get: operations["diffScript"];
         put?: never;
         post?: never;
@@ -941,7 +941,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What is wrong with a script */
+        /** Errors and warnings of a script */
         post: operations["validateScript"];
         delete?: never;
         options?: never;
@@ -1010,7 +1010,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What differs between the versions `?from=` and `?to=` */
+        /** Difference between the versions `?from=` and `?to=` */
         get: operations["diffTemplate"];
         put?: never;
         post?: never;
@@ -1148,7 +1148,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was asked with each key on each day, the last day first */
+        /** Usage of each key by day, newest first */
         get: operations["getUsage"];
         put?: never;
         post?: never;
@@ -1199,7 +1199,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process lives */
+        /** Liveness of the process */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -1250,7 +1250,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether it takes requests */
+        /** Readiness for requests */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
