@@ -109,7 +109,7 @@ fn every_code_is_described_and_every_described_code_is_given() {
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     // The machine of dialogues has codes of its own.
-    let source = source(here.join("src")) + &source(here.join("../tambour/src/dialogue"));
+    let source = source(here.join("src")) + &source(here.join("../tambour-prompt/src/dialogue"));
     let mut given = HashSet::new();
     for begin in
         ["Problem::invalid(\"", "Problem::conflict(\"", "Problem::too_many(\"", "Problem::new(StatusCode::"]

@@ -59,11 +59,12 @@ impl<'m> Arguments<'m> {
         let (opens, closes, inner) = (Vec::new(), Vec::new(), Vec::new());
         let (ends, all) = (Vec::new(), Vec::new());
         let mut found = Arguments { marks, length: text.len(), opens, closes, inner, ends, all };
+        let element = element(marks.open);
         let mut at = 0;
         while let Some(next) = scan::find(b'<', &text.as_bytes()[at..]) {
             at += next;
             let rest = &text[at..];
-            if rest.starts_with(marks.open) {
+            if rest.starts_with(element) {
                 found.opens.push(at);
                 found.all.push(at);
             } else if let Some(behind) = rest.strip_prefix(marks.close) {
@@ -103,6 +104,12 @@ impl<'m> Arguments<'m> {
         let end = self.all.get(first(&self.all)).copied().unwrap_or(self.length);
         Argument { end, next: end, closed: false }
     }
+}
+
+/// Returns the part of an opening mark that names its element: one whose attributes are damaged opens an argument all
+/// the same.
+fn element(open: &str) -> &str {
+    open.find(' ').map_or(open, |end| &open[..=end])
 }
 
 /// Returns true if a mark between these texts is in the middle of a line with blanks around it, so that the
