@@ -6,8 +6,9 @@
 //! use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
 //!
 //! let engine = Engine::new(Mode::Lenient);
-//! let context = Context::from_value(json!({"hero": "Ada"}))?;
-//! let mut assembly = Assembly::new(&engine, context, 1);
+//! let context = Context::from_json(&json!({"hero": "Ada"}))?;
+//! let text = Assembly::new(&engine, context, 1).render("greeting", "Hello, {{ hero }}!")?;
+//! assert_eq!(text, "Hello, Ada!");
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
