@@ -198,7 +198,7 @@ fn what_runs_was_written_or_is_told() {
         for one in &calls {
             // Of a string that holds a mark, or has lost a sign of its own, nobody can tell.
             let words = |value: &Value| {
-                let text = value.to_string().replace("\\n", "");
+                let text = value.to_string().replace("\\n", "").replace("\\\"", "\"");
                 let text = MARKS.iter().fold(text, |text, mark| text.replace(mark, ""));
                 text.replace(|c: char| !c.is_alphanumeric(), "")
             };
