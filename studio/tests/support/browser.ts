@@ -41,7 +41,8 @@ export async function withPage(
     viewport: { width, height },
     reducedMotion: "reduce",
   });
-  context.setDefaultTimeout(15_000);
+  // Pages are tried beside each other on machines of two cores.
+  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on("console", (message) => {
