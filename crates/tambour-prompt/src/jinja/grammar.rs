@@ -10,59 +10,15 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::operator_table::{METHODS, filter};
 use super::source::{Token, TokenKind};
 use super::{builtins, functions};
 
 /// Deepest nesting of expressions, the same as in the engine.
 const DEPTH: usize = 150;
 
-/// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
-/// time.
-pub const OPERATORS: &[(&str, Option<&str>)] = &[
-    ("==", Some("__eq")),
-    ("!=", Some("__ne")),
-    ("<", Some("__lt")),
-    ("<=", Some("__le")),
-    (">", Some("__gt")),
-    (">=", Some("__ge")),
-    ("in", Some("__in")),
-    ("not in", Some("__not_in")),
-    ("+", Some("__add")),
-    ("-", Some("__sub")),
-    ("*", Some("__mul")),
-    ("/", Some("__div")),
-    ("//", Some("__int_div")),
-    ("%", Some("__rem")),
-    ("**", None),
-    ("~", Some("__join")),
-    ("[:]", Some("__slice")),
-    ("[]", Some("__key")),
-    ("{:}", Some("__map_key")),
-    ("[.]", Some("__container")),
-    ("*()", Some("__splat")),
-    ("f()", Some("__passed")),
-    (".changed()", Some("__changed")),
-    (".cycle()", Some("__cycle")),
-    ("and", None),
-    ("or", None),
-    ("not", None),
-    ("-x", None),
-    ("if", None),
-    ("is", None),
-    ("|", None),
-    (".", None),
-];
-
-/// Methods among them: those that go through their arguments, or need one.
-const METHODS: &[&str] = &[".changed()", ".cycle()"];
-
 /// Longest literal whose cost is that of the step it is used in.
 const LITERAL: usize = 256;
-
-/// The filter that stands for an operator.
-fn filter(sign: &str) -> &'static str {
-    OPERATORS.iter().find(|(known, _)| *known == sign).and_then(|(_, filter)| *filter).unwrap_or("__none")
-}
 
 /// An edit of the source: replaces the bytes `at..end` by `text`.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ mod functions;
 mod grammar;
 mod keyed;
 mod marks;
+mod operator_table;
 mod operators;
 mod people;
 mod rewrite;
@@ -53,7 +54,7 @@ pub use context::Context;
 pub use describe::PAIR;
 pub use expression::{Broken, condition, evaluate, holds, variables};
 pub use functions::names as functions;
-pub use grammar::OPERATORS;
+pub use operator_table::OPERATORS;
 pub use typed::{Mismatch, Operand, Type, comparisons, number};
 
 use std::collections::HashMap;

@@ -88,8 +88,8 @@ pub(super) async fn test(
     tried(&app, &caller, &upstream, ask, json!({ "name": name })).await
 }
 
-/// `POST /api/v1/aliases/{name}/test`: asks the upstream of an alias for a few tokens of its model, until the first thing comes. Those
-/// that would be asked in its place are not.
+/// `POST /api/v1/aliases/{name}/test`: requests a few tokens of an alias's model from its upstream, like the test of an upstream. Its
+/// fallbacks are not asked.
 pub(super) async fn test_alias(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -110,14 +110,14 @@ pub(super) async fn test_alias(
     tried(&app, &caller, &upstream, ask, of).await
 }
 
-/// A name that there is not, with those that there are.
+/// Problem of an unknown name; lists the known ones.
 fn missing<'a>((what, name): (&str, &str), known: impl Iterator<Item = &'a str> + Clone) -> Problem {
     let names = listed(name, known.clone());
     let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
     Problem::not_found(format!("there is no {what} `{name}`; {names}")).with("close", close(name, known))
 }
 
-/// Asks an upstream for a few tokens; what came of it, behind what it is `of`.
+/// Requests a few tokens from an upstream and adds the result to `of`. Counts against the quota of the caller.
 async fn tried(
     app: &App,
     caller: &Caller,

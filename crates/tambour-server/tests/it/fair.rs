@@ -12,7 +12,7 @@ use crate::apart::Apart;
 use crate::mock::{Mock, reply};
 use crate::server::{Tambour, within};
 
-/// Where work waits, once it is its turn.
+/// Fail point at which work stops once its turn has come.
 const WORK: &str = "aside";
 
 /// Has a request sent with a key.
